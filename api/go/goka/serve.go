@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/life"
+	"wallarooapi/internal/usercode"
 	"wallarooapi/internal/workermain"
 )
 
@@ -37,7 +37,7 @@ func Serve(brokers []string, groups ...*GroupGraph) {
 			if slices.ContainsFunc(all, func(g *group) bool { return g.graph.Group() == graph.Group() }) {
 				panic(fmt.Errorf("group %s has two graphs, which would both write its table; a group has one", graph.Group()))
 			}
-			g, err := newGroup(graph, newOptions(graph, nil), life.Context)
+			g, err := newGroup(graph, newOptions(graph, nil), usercode.Context)
 			if err != nil {
 				panic(fmt.Errorf("group %s: %w", graph.Group(), err))
 			}
@@ -70,7 +70,7 @@ func (g *group) prepareWorker(brokers []string) {
 	}
 	err := g.makeLookups(brokers)
 	if err == nil {
-		err = g.runLookups(life.Context(), func(err error) {
+		err = g.runLookups(usercode.Context(), func(err error) {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1) // the supervisor then starts a new process
 		})

@@ -13,8 +13,8 @@ import (
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/kafka"
-	"wallarooapi/internal/life"
 	"wallarooapi/internal/topology"
+	"wallarooapi/internal/usercode"
 )
 
 // Source describes where messages of one type come from, and how they are decoded. TCPSource, KafkaSource and other
@@ -357,7 +357,7 @@ func (g *generator[T]) GoSymbol() string { return symbolOf(g.next) }
 func (g *generator[T]) InitialValue() any { return g.first }
 
 func (g *generator[T]) Apply(previous any) any {
-	message, err := g.next(life.Context(), previous.(T))
+	message, err := g.next(usercode.Context(), previous.(T))
 	if errors.Is(err, ErrEnd) {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/emission"
-	"wallarooapi/internal/life"
+	"wallarooapi/internal/usercode"
 )
 
 // Map calls a function for each message and returns the stream of its results. If the function returns a nil pointer or
@@ -85,7 +85,7 @@ type emitter struct {
 func (e emitter) begin() (context.Context, *emission.Context) {
 	around := e.around
 	if around == nil {
-		around = life.Context()
+		around = usercode.Context()
 	}
 	if !e.emits {
 		return around, nil

@@ -7,7 +7,7 @@ import (
 
 	wa "wallarooapi"
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/life"
+	"wallarooapi/internal/usercode"
 	"wallarooapi/stream"
 )
 
@@ -86,7 +86,7 @@ func TestFunctionsGetTheContextOfTheirCall(t *testing.T) {
 		found = nil
 		for step := range app.Steps() {
 			if call != "" {
-				step = step.Within(context.WithValue(life.Context(), callKey{}, call))
+				step = step.Within(context.WithValue(usercode.Context(), callKey{}, call))
 			}
 			callAll(step)
 		}

@@ -1,4 +1,4 @@
-// Package calendar finds the keys on which a tick has an effect, for one step and one bucket.
+// Package calendar finds the keys of a step that a tick concerns: keys whose windows end, timers fire, or TTL is over.
 package calendar
 
 import (
@@ -15,7 +15,7 @@ const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 // Never is the due time of a key that needs no tick before its next message.
 const Never = math.MaxInt64
 
-// Item is the entry of one key in a calendar: a record of the key's time, which a step keeps.
+// Item is what a calendar holds for one key: an object of the step that contains the times of this key.
 type Item interface {
 	comparable
 	// Place returns the item's slot. Only the calendar uses it.
@@ -27,7 +27,7 @@ type Item interface {
 	FallSilent(time int64)
 }
 
-// Slot is the place of an item in the calendar.
+// Slot is the position of an item in the heap of a calendar. Types of items embed it.
 type Slot struct {
 	time  int64 // due time at which the item was stored; the item may be due later
 	index int   // index in the heap plus 1; 0 if the item is not in the heap
@@ -47,20 +47,29 @@ type Rules[I Item] struct {
 	Waits bool
 }
 
-// Calendar contains the keys of one step in one bucket that wait for ticks. Each key is in it at most once.
+// Calendar contains those keys of one step in one bucket that a later tick will concern. Each key is in it at most
+// once.
 type Calendar[I Item] struct {
 	rules Rules[I]
+	items iter.Seq[I]
 	fresh map[I]bool // items with a message since the last tick; the next tick must check them
 	dues  dues[I]
-	last  int64 // time of the last tick; after Fill, the latest tick that the loaded items know
+	last  int64 // time of the last tick; at first, the latest tick that the items know
 }
 
-// New makes the calendar of a step without keys.
-func New[I Item](rules Rules[I]) *Calendar[I] {
-	return &Calendar[I]{rules: rules, fresh: map[I]bool{}, last: math.MinInt64}
+// New makes the calendar of a step. items yields those of all keys that have a state, also when it is called later.
+func New[I Item](rules Rules[I], items iter.Seq[I]) *Calendar[I] {
+	c := &Calendar[I]{rules: rules, items: items, fresh: map[I]bool{}, last: math.MinInt64}
+	for item := range items {
+		if since, is := item.SilentSince(); is {
+			c.last = max(c.last, since)
+		}
+		c.Enroll(item)
+	}
+	return c
 }
 
-// Enroll adds an item, or moves it to its present due time.
+// Enroll adds an item, or moves it after its due time has changed.
 func (c *Calendar[I]) Enroll(item I) {
 	at, known := c.rules.Due(item)
 	slot := item.Place()
@@ -86,48 +95,34 @@ func (c *Calendar[I]) Drop(item I) {
 	}
 }
 
-// Fill enrolls the items that were loaded from a state log.
-func (c *Calendar[I]) Fill(items iter.Seq[I]) {
-	for item := range items {
-		if since, is := item.SilentSince(); is {
-			c.last = max(c.last, since)
-		}
-		c.Enroll(item)
-	}
-}
-
-// Silence records a tick. Keys that had a message since the last tick fall silent at the tick's time, and changed is
-// called for each of them. If the clock was set back, the same happens to keys that fell silent at a later time.
-func (c *Calendar[I]) Silence(time int64, all iter.Seq[I], changed func(I)) {
+// Tick records a tick. It removes and returns the items that the tick concerns, in the order of their keys. Before that,
+// the keys that had a message since the last tick fall silent at the tick's time, and changed is called for each of
+// them. If the clock was set back, the same happens to keys that fell silent at a later time.
+func (c *Calendar[I]) Tick(time int64, changed func(I)) (due []I) {
 	if c.rules.Waits && time < c.last {
-		for item := range all {
+		for item := range c.items {
 			if since, is := item.SilentSince(); is && since > time {
 				c.fresh[item] = true
 			}
 		}
 	}
-	c.last = time
 	waiting := c.fresh
-	c.fresh = map[I]bool{}
+	c.last, c.fresh = time, map[I]bool{}
 	for item := range waiting {
 		item.FallSilent(time)
 		changed(item)
 		c.Enroll(item)
 	}
-}
-
-// Due removes the items on which a tick has an effect, and returns them in the order of their keys.
-func (c *Calendar[I]) Due(time int64) (items []I) {
 	for len(c.dues) > 0 && c.dues[0].Place().time <= time {
 		item := heap.Pop(&c.dues).(I)
 		if at, known := c.rules.Due(item); !known || at > time {
 			c.Enroll(item)
 			continue
 		}
-		items = append(items, item)
+		due = append(due, item)
 	}
-	slices.SortFunc(items, c.rules.Compare)
-	return items
+	slices.SortFunc(due, c.rules.Compare)
+	return due
 }
 
 // dues is a heap with the earliest due time first.

@@ -47,7 +47,7 @@ func BuiltinOf(name string) (Builtin, bool) {
 	return Builtin{}, false
 }
 
-// Expected describes the valid names of codecs, and how to correct a name that no codec has.
+// Expected returns the texts of an error about a codec name that does not exist: the valid names, and the remedy.
 func Expected(name string) (expected, fix string) {
 	if message, named := strings.CutPrefix(name, messagePrefix); named && protoreflect.FullName(message).IsValid() {
 		return "a message whose generated package is imported", "import what protoc generated for " + message
@@ -60,7 +60,7 @@ func Expected(name string) (expected, fix string) {
 	return expected, "pass " + expected
 }
 
-// Append appends the serialized value. After an error, out is unchanged.
+// Append appends the serialized value to out. After an error it returns out unchanged.
 func (b Builtin) Append(out []byte, value any) ([]byte, error) { return b.append(out, value) }
 
 // Encoding returns the encoding of the bytes that Append writes.
@@ -69,7 +69,7 @@ func (Builtin) Encoding() byte { return Plain }
 // Reset does nothing, because values of built-in codecs are independent of each other.
 func (Builtin) Reset() {}
 
-// Decode reads a value in this codec.
+// Decode reads a value in this codec. encoding is that in the header of the frame, and must be Plain.
 func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
 	if encoding != Plain {
 		return nil, fmt.Errorf("the value has encoding %d; those of a codec have %d", encoding, Plain)
@@ -150,7 +150,7 @@ func appendString(out []byte, value any) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-// boxed returns a decoder whose results are of type any.
+// boxed returns the same decoder with results of type any.
 func boxed[T any](decode func(data []byte) (T, error)) func(data []byte) (any, error) {
 	return func(data []byte) (any, error) { return decode(data) }
 }
@@ -190,7 +190,7 @@ func appendFloat64(out []byte, value any) ([]byte, error) {
 	return AppendFloat64(out, v.Float()), nil
 }
 
-// AppendFloat64 writes 8 bytes, big-endian, which are the same for all NaN.
+// AppendFloat64 writes 8 bytes, big-endian. All NaN get the same bytes.
 func AppendFloat64(out []byte, number float64) []byte {
 	if math.IsNaN(number) {
 		return binary.BigEndian.AppendUint64(out, oneNaN)

@@ -31,7 +31,7 @@ type codecVectors struct {
 	Kept, Invalid []struct{ Codec, Hex string }
 }
 
-// message returns what the value of a case stands for.
+// message returns the Go value that a test vector describes as JSON.
 func message(t *testing.T, name string, value json.RawMessage) any {
 	t.Helper()
 	var text string
@@ -138,7 +138,7 @@ func TestNumbersOfJSONHaveOneForm(t *testing.T) {
 	}
 }
 
-// FuzzJSON holds that what is written is read and written the same, whatever was read first.
+// FuzzJSON reads any text. If the codec accepts it, the value is written, read and written again without a change.
 func FuzzJSON(f *testing.F) {
 	for _, seed := range []string{`{"b":1.0,"a":[1e21,-0.0,1e-7]}`, `"\u0041"`, `123456789012345678901234567890`, `[1E400]`, `-0`} {
 		f.Add([]byte(seed))

@@ -44,7 +44,8 @@ func CheckType(t reflect.Type) error {
 	return err
 }
 
-// CheckState is CheckType for a state. It also refuses a type of which a registered codec silently leaves out a part.
+// CheckState is CheckType for a state. It also refuses a type of which the registered codec silently leaves out a
+// field.
 func CheckState(t reflect.Type) error {
 	if form, ok := known.FormOf(pointedTo(t)); ok && form.Unreadable == nil {
 		return form.Incomplete
@@ -82,6 +83,8 @@ func (p part) String() string {
 
 func (p part) item() part { return part{p.root, p.path + "[]"} }
 
+// checkType is CheckType for a type within another type. at is its place there, for the error. Types in seen are not
+// checked again.
 func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	if seen[t] {
 		return nil
@@ -124,7 +127,8 @@ func checkMethods(t reflect.Type) error {
 	return fmt.Errorf("%s has %s and no %s, so it is not written as it is read", t, names[reads][1], names[reads][0])
 }
 
-// methodOf returns the index of the first of forms that a type implements, or len(forms) if it implements none of them.
+// methodOf returns the index of the first interface in forms that a type or a pointer to it implements, or len(forms)
+// if there is none.
 func methodOf(t reflect.Type, forms []reflect.Type) int {
 	at := slices.IndexFunc(forms, func(form reflect.Type) bool {
 		return t.Implements(form) || reflect.PointerTo(t).Implements(form)
@@ -163,6 +167,7 @@ func ReadsWithoutCode(t reflect.Type) bool {
 	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes)
 }
 
+// needsNoCode reports whether no type within t has a registered codec or implements one of the interfaces in asked.
 func needsNoCode(t reflect.Type, asked []reflect.Type) bool {
 	return !leadsTo(t, map[reflect.Type]bool{}, func(t reflect.Type) (is, isKnown bool) {
 		if _, ok := known.FormOf(t); ok {
@@ -177,8 +182,8 @@ func needsNoCode(t reflect.Type, asked []reflect.Type) bool {
 	})
 }
 
-// leadsTo reports whether a type or a type within its values is a wanted one. isWanted decides about a type, or returns
-// isKnown = false to look at the types within.
+// leadsTo reports whether isWanted accepts t or a type within t, such as that of a field or element. isWanted decides
+// about a type, or returns isKnown = false to look at the types within it.
 func leadsTo(t reflect.Type, seen map[reflect.Type]bool, isWanted func(reflect.Type) (is, isKnown bool)) bool {
 	if seen[t] {
 		return false
@@ -202,8 +207,8 @@ func leadsTo(t reflect.Type, seen map[reflect.Type]bool, isWanted func(reflect.T
 	return false
 }
 
-// isClosed reports whether gob's description of a type covers all types within its values. This is so if the type
-// contains no interface.
+// isClosed reports whether gob's description of a type covers all types within its values, because the type contains no
+// interface. Otherwise any value may describe further types.
 func isClosed(t reflect.Type) bool {
 	if before, ok := closed.Load(t); ok {
 		return before.(bool)

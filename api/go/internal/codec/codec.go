@@ -1,5 +1,5 @@
-// Package codec serializes messages and states. It uses the program's Serialize and Deserialize if they are set, and
-// its own format otherwise.
+// Package codec serializes messages between stages and states. It uses the program's wa.Serialize and wa.Deserialize if
+// they are set, and its own (native) format otherwise. Messages between programs have built-in codecs.
 package codec
 
 import (
@@ -21,7 +21,7 @@ const (
 	Timed  = 18 // only for states: the time of the key, then a value in another encoding; see package timing
 )
 
-// Fix is the remedy for a type that cannot be serialized.
+// Fix is the remedy for a type that cannot be serialized, in a program of Wallaroo's own API.
 const Fix = "export its fields and leave out what has no bytes (chan, func, mutex), or give the type MarshalBinary and UnmarshalBinary, " +
 	"or set wa.Serialize and wa.Deserialize to functions that cover it"
 
@@ -66,7 +66,7 @@ type Error struct {
 // Error returns the reason.
 func (e *Error) Error() string { return e.Reason }
 
-// Encoder writes the values of a sequence of frames. It is not safe for concurrent use.
+// Encoder serializes the values of frames, one frame after the other. It is not safe for concurrent use.
 type Encoder struct {
 	serialize func(any) []byte
 	gob       gobEncoder
@@ -86,13 +86,14 @@ func (e *Encoder) Encoding() byte {
 // Reset begins a new frame, which can be read without earlier frames.
 func (e *Encoder) Reset() { e.gob.reset() }
 
-// Described returns the number of bytes of type descriptions written since the last call of Described.
+// Described returns the number of bytes of type descriptions written since the last call of Described. The size of a
+// state in memory is estimated without these bytes.
 func (e *Encoder) Described() (size int) {
 	size, e.gob.described = e.gob.described, 0
 	return size
 }
 
-// Append appends the serialized value. After an error, out is unchanged.
+// Append appends the serialized value to out. After an error it returns out unchanged.
 func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -110,8 +111,8 @@ func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 	return append(out, serialized...), nil
 }
 
-// AppendState appends the serialized state. If the program itself serializes the state, AppendState also reads the
-// bytes back, so that an error is reported for the current message and not at a restart.
+// AppendState is Append for a state. If code of the program serializes the state, AppendState also reads the bytes
+// back, so that a fault of this code is reported for the current message and not at a restart.
 func (e *Encoder) AppendState(out []byte, value any) ([]byte, error) {
 	result, err := e.Append(out, value)
 	if err != nil {
@@ -130,7 +131,7 @@ func (e *Encoder) AppendState(out []byte, value any) ([]byte, error) {
 	return result, nil
 }
 
-// StackOf returns the stack of the panic that caused an error, if any.
+// StackOf returns the stack of the panic that caused an error, or "" if no panic did.
 func StackOf(err error) string {
 	if failed := (*Error)(nil); errors.As(err, &failed) {
 		return failed.Stack
@@ -138,8 +139,8 @@ func StackOf(err error) string {
 	return ""
 }
 
-// Decoder reads the values of a sequence of frames. It must read all of them in order. It is not safe for concurrent
-// use.
+// Decoder reads the values that an Encoder wrote. It must read all values of a frame in order, because the first value
+// of a type describes this type. It is not safe for concurrent use.
 type Decoder struct {
 	deserialize func([]byte) any
 	gob         gobDecoder
@@ -157,7 +158,7 @@ func (d *Decoder) Described() (size int) {
 	return size
 }
 
-// Types are the types that a frame has described so far.
+// Types are the types that the values of one frame have described so far. See Exchange.
 type Types struct{ streams []*decodeStream }
 
 // Exchange swaps *types with the types of the decoder's current frame, so that one decoder can switch between
@@ -166,7 +167,7 @@ func (d *Decoder) Exchange(types *Types) {
 	d.gob.streams, types.streams = types.streams, d.gob.streams
 }
 
-// Decode reads a value in this encoding.
+// Decode reads a value. encoding is Native or Custom, as in the header of the frame.
 func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -189,9 +190,9 @@ func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	return value, nil
 }
 
-// Pass reads a native value that must not be processed, because later values in the frame may need its type
-// description. It returns the value for display, or nil if only methods of the program could read the value. It calls
-// such methods only if the value may describe further types.
+// Pass reads a native value that must not be processed, e.g. because it has ended a worker. Later values in the frame
+// may need its type description. Pass returns the value for display, or nil if only methods of the program could read
+// it. It calls such methods only if the value may describe further types.
 func (d *Decoder) Pass(data []byte) any {
 	if len(data) == 0 || data[0] == tagForm || data[0] == tagFormPointer {
 		return nil

@@ -93,7 +93,7 @@ func TestWhatCannotBeSerializedIsNamed(t *testing.T) {
 	}
 }
 
-// twins returns values of two types of one name. Types that are declared within functions have the package's names.
+// twins returns values of two types with one name. The name of a type that a function declares lacks the function.
 func twins() (first, second any) {
 	type twin struct{ A int8 }
 	first = twin{1}
@@ -104,7 +104,7 @@ func twins() (first, second any) {
 	return first, second
 }
 
-// TestTypesOfOneNameAreReported: else a value would be read back as one of the other type.
+// TestTypesOfOneNameAreReported: without the error, a value would be read back as one of the other type.
 func TestTypesOfOneNameAreReported(t *testing.T) {
 	first, second := twins()
 	for _, hasForm := range []bool{false, true} {
@@ -190,7 +190,7 @@ func TestOwnSerialization(t *testing.T) {
 	}
 }
 
-// TestAnotherProcessReadsTheTypes writes in a process of its own, where gob numbers the types in another order.
+// TestAnotherProcessReadsTheTypes writes a value in another process, in which gob numbers the types in another order.
 func TestAnotherProcessReadsTheTypes(t *testing.T) {
 	if path := os.Getenv("WRITE_POINT"); path != "" {
 		encoder := codec.NewEncoder()

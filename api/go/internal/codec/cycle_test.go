@@ -11,7 +11,7 @@ import (
 	wa "wallarooapi"
 )
 
-// node may lead to itself by a pointer, a slice, a map or an interface.
+// node may contain itself: by a pointer, a slice, a map or an interface.
 type node struct {
 	Name   int
 	Next   *node
@@ -32,7 +32,7 @@ func init() {
 	gob.Register(&node{})
 }
 
-// A graph is drawn; what has a cycle is refused, and all else comes back.
+// FuzzCycles draws graphs. A graph with a cycle is refused, and any other is read back as it was.
 func FuzzCycles(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
@@ -69,7 +69,7 @@ func FuzzCycles(f *testing.F) {
 	})
 }
 
-// hasCycle reports whether a way along the edges from a node comes to a node twice.
+// hasCycle reports whether a path along the edges from a node reaches a node twice.
 func hasCycle(edges map[[2]int]bool, from int, path []int) bool {
 	for _, before := range path {
 		if before == from {

@@ -8,7 +8,8 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// appendForm writes a value with the codec that the program has registered for its type. Without one, done is false.
+// appendForm writes a value with the codec that the program has registered for its type (known.Form). Without one, done
+// is false.
 func appendForm(out []byte, value any) (result []byte, done bool, err error) {
 	t, tag := reflect.TypeOf(value), byte(tagForm)
 	if t != nil && t.Kind() == reflect.Pointer {

@@ -10,12 +10,12 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxDescriptions is the number of types above which no gob stream is kept for the next frame.
+// maxDescriptions limits how many gob streams are kept between frames, one for each type.
 const maxDescriptions = 256
 
-// gobEncoder writes values of any type with encoding/gob, which describes a type before its first value. Here, the
-// first value of a type in each frame has the description. A gob stream continues in the next frame, unless values of
-// its type may describe further types.
+// gobEncoder writes values of any type with encoding/gob, which describes a type once in a stream, before its first
+// value. Each type has a stream. A frame must be readable alone, so the first value of a type in each frame repeats the
+// description. The stream then continues, unless values of its type may describe further types.
 type gobEncoder struct {
 	streams map[reflect.Type]*encodeStream // streams that can continue
 	inFrame map[reflect.Type]uint64        // number of each type described in this frame
@@ -85,7 +85,8 @@ func (g *gobEncoder) append(out []byte, value any) ([]byte, error) {
 	return append(out, written...), nil
 }
 
-// stream returns the gob stream of a type, or an error if values of the type cannot be read back.
+// stream returns the gob stream of a type. It returns an error if values of the type cannot be serialized, or if
+// another process could not read them back.
 func (g *gobEncoder) stream(t reflect.Type, value any) (*encodeStream, error) {
 	if stream := g.streams[t]; stream != nil {
 		return stream, nil
@@ -115,7 +116,7 @@ func unfound(t reflect.Type, value any) *Error {
 	return err
 }
 
-// splitLast splits a sequence of gob messages before the last message.
+// splitLast splits the bytes of a gob stream into the type descriptions and the value, which is the last gob message.
 func splitLast(written []byte) (before, last []byte) {
 	at, rest := 0, written
 	for len(rest) > 0 {
@@ -142,7 +143,7 @@ func gobMessage(data []byte) int {
 type gobDecoder struct {
 	streams []*decodeStream          // streams of the types described in this frame
 	known   map[string]*decodeStream // streams that continue over frames, by name and description
-	passes  bool                     // skips values of closed types that the program's methods would read, without a call of these methods
+	passes  bool                     // does not call methods of the program to read a value (see Decoder.Pass)
 
 	described int // bytes of type descriptions
 }
@@ -184,6 +185,7 @@ func (g *gobDecoder) decode(tag byte, data []byte) (any, error) {
 	return g.read(g.streams[number], rest, isPointer)
 }
 
+// read reads a value of a stream. While the decoder passes values, it skips one that methods of the program would read.
 func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (any, error) {
 	if g.passes && !stream.isOpen && !ReadsWithoutCode(stream.t) {
 		return nil, stream.pass(data)
@@ -191,7 +193,8 @@ func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (an
 	return stream.decode(data, isPointer)
 }
 
-// whole reads a value with its type description. It evaluates only descriptions that are not known yet.
+// whole reads a value with its type description. If the decoder knows the description from an earlier frame, it
+// continues the stream of that type.
 func (g *gobDecoder) whole(data []byte, isPointer bool) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {
@@ -244,6 +247,7 @@ func cut(data []byte, size uint64) (piece, rest []byte, err error) {
 
 var errCut = &Error{Type: "a serialized value", Reason: "it is cut"}
 
+// beginDecoding begins the stream of a type, given by its name in package known.
 func beginDecoding(name string) (*decodeStream, error) {
 	t, ok := known.Lookup(name)
 	if !ok {
@@ -266,6 +270,7 @@ func (d *decodeStream) decode(data []byte, isPointer bool) (any, error) {
 	return value.Elem().Interface(), nil
 }
 
+// pass skips a value, and learns the types that it describes.
 func (d *decodeStream) pass(data []byte) error {
 	d.reader.Reset(data)
 	return d.decoder.DecodeValue(reflect.Value{})

@@ -18,8 +18,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// appendJSON writes a value in the form that is the same in every language: no spaces, sorted object keys, as few
-// escapes as possible, and floats in the format of ECMAScript.
+// appendJSON writes a value in the codec "json", in the same form as every language: no spaces, sorted object keys, as
+// few escapes as possible, and floats in the format of ECMAScript.
 func appendJSON(out []byte, value any) ([]byte, error) {
 	result, err := appendTree(out, value)
 	if err != nil {
@@ -189,6 +189,7 @@ func HasLoneSurrogate(data []byte) bool {
 	}
 }
 
+// notJSON returns the error for a text that is not JSON, or is cut.
 func notJSON(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return errors.New("the JSON value is cut")
@@ -217,6 +218,7 @@ func withNumbers(tree any) (_ any, err error) {
 	return tree, nil
 }
 
+// number reads a JSON number as int64, *big.Int or float64.
 func number(text string) (any, error) {
 	if strings.ContainsAny(text, ".eE") {
 		return strconv.ParseFloat(text, 64)
@@ -247,11 +249,12 @@ func decodeJSONInto(data []byte, t reflect.Type) (any, error) {
 	return into.Elem().Interface(), nil
 }
 
-// replacement is what json.Marshal writes for a byte that is not UTF-8. It writes U+FFFD itself as its three bytes.
+// replacement is the escape that json.Marshal writes in place of a byte that is not UTF-8. It writes the character
+// U+FFFD itself as three bytes.
 var replacement = []byte(`\ufffd`)
 
-// MarshalJSON is json.Marshal, but refuses a text that is not UTF-8: json.Marshal would change the text. It does not find
-// such a text in an interface, or in a value that has methods for its JSON.
+// MarshalJSON is json.Marshal, but refuses a text that is not UTF-8, which json.Marshal would silently change. It does
+// not find such a text in an interface, or in a value that has methods for its JSON.
 func MarshalJSON(value any) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if !bytes.Contains(data, replacement) || !bytes.Contains(bytes.ReplaceAll(data, []byte(`\\`), nil), replacement) {
@@ -267,8 +270,8 @@ func MarshalJSON(value any) ([]byte, error) {
 	return nil, errors.New("a text is not UTF-8")
 }
 
-// UnmarshalJSON is json.Unmarshal, except for a number in an interface that float64 cannot represent. Such a number
-// becomes a json.Number.
+// UnmarshalJSON is json.Unmarshal, except for a number that is read into an interface and that float64 cannot
+// represent. Such a number becomes a json.Number, so that no digit is lost.
 func UnmarshalJSON(data []byte, into any) error {
 	if isClosed(reflect.TypeOf(into)) {
 		return json.Unmarshal(data, into)
@@ -328,8 +331,8 @@ func toFloats(v reflect.Value) {
 	}
 }
 
-// asFloat returns a JSON number as float64. exact is false if an integer would change its value, or if the number is out of
-// float64's range. A number with a fraction or an exponent may be rounded.
+// asFloat returns a JSON number as float64. exact is false if an integer would change its value, or if the number is
+// out of float64's range. A number with a fraction or an exponent may be rounded.
 func asFloat(text string) (float float64, exact bool) {
 	float, err := strconv.ParseFloat(text, 64)
 	if err != nil || strings.ContainsAny(text, ".eE") {

@@ -23,8 +23,8 @@ var (
 
 const ownCodec = ", or register a Codec with Encode and Decode of your own"
 
-// CheckJSON checks a type for encoding/json. unreadable says why written values cannot be read back. incomplete names a
-// part that encoding/json silently leaves out.
+// CheckJSON checks whether encoding/json can serialize a type. unreadable says why written values cannot be read back,
+// and incomplete names a field that encoding/json silently leaves out. Both are nil for a suitable type.
 func CheckJSON(t reflect.Type) (unreadable, incomplete error) {
 	c := jsonCheck{seen: map[reflect.Type]bool{}}
 	c.visit(t, part{root: t})
@@ -37,11 +37,13 @@ func CheckJSON(t reflect.Type) (unreadable, incomplete error) {
 	return unreadable, incomplete
 }
 
+// jsonCheck is one run of CheckJSON through the types within a type.
 type jsonCheck struct {
 	seen                   map[reflect.Type]bool
 	unreadable, incomplete *Error // the first error of each kind
 }
 
+// refuse records that values of a type cannot be read back.
 func (c *jsonCheck) refuse(at part, fix, reason string, values ...any) {
 	if c.unreadable == nil {
 		c.unreadable = &Error{Type: at.root.String(), Reason: fmt.Sprintf(reason, values...), Fix: fix + ownCodec}
@@ -106,14 +108,15 @@ func (c *jsonCheck) key(t reflect.Type, at part) {
 	}
 }
 
-// leavesOut records a part that JSON leaves out.
+// leavesOut records a field that JSON leaves out.
 func (c *jsonCheck) leavesOut(at part, fix, reason string, values ...any) {
 	if c.incomplete == nil {
 		c.incomplete = &Error{Type: at.root.String(), Reason: fmt.Sprintf(reason, values...), Fix: fix + ownCodec}
 	}
 }
 
-// fields checks the fields of a struct. names are those in the JSON object, to which embedded structs add theirs.
+// fields checks the fields of a struct. names contains the members of the JSON object so far: an embedded struct adds
+// its members to those of the struct around it.
 func (c *jsonCheck) fields(t reflect.Type, at part, names map[string]part) {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -140,7 +143,7 @@ func (c *jsonCheck) fields(t reflect.Type, at part, names map[string]part) {
 	}
 }
 
-// name records the name of a field in JSON. Of two fields with one name, JSON has only the outer one, or none.
+// name records the name of a field in JSON, and reports two fields with one name: JSON has only the outer one, or none.
 func (c *jsonCheck) name(found part, name string, names map[string]part) {
 	const remedy = "give one of them another tag"
 	other, taken := names[name]

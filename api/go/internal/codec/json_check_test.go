@@ -30,7 +30,7 @@ func (halfKey) MarshalText() ([]byte, error)     { return []byte("x"), nil }
 func (k wholeKey) MarshalText() ([]byte, error)  { return strconv.AppendInt(nil, int64(k.N), 10), nil }
 func (k *wholeKey) UnmarshalText(b []byte) error { return json.Unmarshal(b, &k.N) }
 
-// Each type is a field of a type whose values JSON does not read back, or not all of them.
+// refusedLeaves has types that make CheckJSON refuse a struct with such a field, with a part of the error.
 var refusedLeaves = map[reflect.Type]string{
 	reflect.TypeFor[doer]():              "an interface with methods",
 	reflect.TypeFor[error]():             "an interface with methods",
@@ -70,7 +70,8 @@ func TestTypesThatJSONDoesNotReadAreRefused(t *testing.T) {
 	}
 }
 
-// A type is drawn: JSON gives its values back or the type is refused. Numbers keep their values in interfaces, too.
+// FuzzJSONComesBackOrIsRefused draws types. JSON reads back the values of a type, or CheckJSON refuses the type.
+// Numbers keep their values in interfaces, too.
 func FuzzJSONComesBackOrIsRefused(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -115,7 +116,7 @@ func FuzzJSONComesBackOrIsRefused(f *testing.F) {
 	})
 }
 
-// fillJSON puts values into all that JSON writes; into interfaces the ones that they come back with.
+// fillJSON sets all fields and elements that JSON writes. Interfaces get values of the types as which JSON reads them.
 func fillJSON(random *rand.Rand, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Interface:

@@ -17,8 +17,8 @@ type byTime struct {
 
 func init() { wa.RegisterType(byTime{}) }
 
-// TestNilElementsBelongToTheirKeys has keys whose order in memory is not their order after gob has read them: the monotonic
-// clock of time.Now is not written.
+// TestNilElementsBelongToTheirKeys has keys whose order differs before gob has written and after it has read them: gob
+// does not write the monotonic clock of time.Now.
 func TestNilElementsBelongToTheirKeys(t *testing.T) {
 	for range 20 {
 		five := 5

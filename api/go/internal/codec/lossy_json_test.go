@@ -47,7 +47,7 @@ type (
 	relayed struct{ Raw json.RawMessage }
 )
 
-// A field of an embedded struct that another field hides is not in JSON.
+// TestHiddenFieldsAreMissing: JSON leaves out a field of an embedded struct if a field with the same name hides it.
 func TestHiddenFieldsAreMissing(t *testing.T) {
 	for _, test := range []struct {
 		value                  any
@@ -63,7 +63,7 @@ func TestHiddenFieldsAreMissing(t *testing.T) {
 	}
 }
 
-// A drawn text comes back as it was or is refused, wherever it is.
+// TestTextsComeBackOrAreRefused draws texts. Wherever a text is, it is read back as it was, or is refused.
 func TestTextsComeBackOrAreRefused(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{"a", "é", "\ufffd", `\`, `\ufffd`, `\\ufffd`, "\xff", "\xc3", "\n", `"`}
@@ -84,7 +84,7 @@ func TestTextsComeBackOrAreRefused(t *testing.T) {
 	}
 }
 
-// A text with the escape of U+FFFD, which another program wrote, is relayed.
+// TestWrittenJSONIsRelayed: JSON that another program has written may have the escape of U+FFFD, which is no fault.
 func TestWrittenJSONIsRelayed(t *testing.T) {
 	if data, err := MarshalJSON(relayed{json.RawMessage(`"\ufffd"`)}); err != nil || string(data) != `{"Raw":"\ufffd"}` {
 		t.Errorf("%s, %v", data, err)

@@ -14,8 +14,9 @@ import (
 // messagePrefix is the prefix of a protobuf codec's name, before the full name of the message.
 const messagePrefix = "protobuf:"
 
-// messageCodec returns the codec of a protobuf message. Its values are pointers to the generated type.
-func messageCodec(name, message string) (Builtin, bool) {
+// messageCodec returns the built-in codec of a protobuf message, given by its full name. Values are pointers to the
+// generated type. ok is false if the program does not link this type.
+func messageCodec(name, message string) (codec Builtin, ok bool) {
 	kind, err := protoregistry.GlobalTypes.FindMessageByName(protoreflect.FullName(message))
 	if err != nil {
 		return Builtin{}, false
@@ -37,8 +38,7 @@ func messageCodec(name, message string) (Builtin, bool) {
 	return Builtin{name, encode, decode, func(other reflect.Type) bool { return other == t }}, true
 }
 
-// AppendMessage appends the serialized protobuf message in the built-in codec of its type. After an error, out is
-// unchanged.
+// AppendMessage appends a protobuf message in the built-in codec of its type. After an error it returns out unchanged.
 func AppendMessage(out []byte, message proto.Message) ([]byte, error) {
 	if !message.ProtoReflect().IsValid() {
 		return out, errors.New("the message is a nil pointer")
@@ -52,7 +52,8 @@ func AppendMessage(out []byte, message proto.Message) ([]byte, error) {
 
 var messageType = reflect.TypeFor[proto.Message]()
 
-// appendNativeMessage writes a protobuf message with the name of its type. For other values, done is false.
+// appendNativeMessage writes a protobuf message in native format, with the name of its type. For other values, done is
+// false.
 func appendNativeMessage(out []byte, value any) (result []byte, done bool, err error) {
 	message, ok := value.(proto.Message)
 	if !ok {
@@ -84,7 +85,7 @@ func decodeNativeMessage(data []byte) (any, error) {
 	return value, nil
 }
 
-// cutName returns a name with a length prefix at the start of data, and the remaining bytes.
+// cutName reads a name that follows its length at the start of data, and returns it with the remaining bytes.
 func cutName(data []byte) (name string, rest []byte, err error) {
 	size, rest, err := uvarint(data)
 	if err != nil {

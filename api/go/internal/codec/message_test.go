@@ -13,14 +13,14 @@ import (
 	"wallarooapi/internal/codec"
 )
 
-// messages are those of the vectors, by the name of their codec.
+// messages has a message of the type of each codec in the test vectors, by the name of the codec.
 var messages = map[string]proto.Message{
 	"protobuf:google.protobuf.StringValue": &wrapperspb.StringValue{},
 	"protobuf:google.protobuf.Int64Value":  &wrapperspb.Int64Value{},
 	"protobuf:google.protobuf.Struct":      &structpb.Struct{},
 }
 
-// isSame compares messages of protobuf, and other values with themselves.
+// isSame reports whether two values are equal. Protobuf messages are compared by proto.Equal.
 func isSame(a, b any) bool {
 	if message, ok := a.(proto.Message); ok {
 		return reflect.TypeOf(a) == reflect.TypeOf(b) && proto.Equal(message, b.(proto.Message))

@@ -7,7 +7,8 @@ import (
 	"reflect"
 )
 
-// The tags state the type of the bytes after the tag. They are stored in state logs, so their meaning never changes.
+// The tags are the first byte of a value in native format, and state the type of the bytes after them. They are stored
+// in state logs, so their meaning never changes.
 const (
 	tagString = iota + 1
 	tagStringPointer
@@ -38,8 +39,8 @@ const (
 	tagGobWhole    // name of the type, its description, then the value; values with the same description share a gob stream
 	tagGobWholePointer
 	tagMessage // full name of a protobuf message, then its bytes
-	_          // of marks without floats and nil elements
-	tagMarks   // numbers of the places that gob does not keep, then the value with another tag
+	_          // no longer used
+	tagMarks   // numbers of the places whose values gob loses (see zero.go), then the value with another tag
 )
 
 func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
@@ -82,8 +83,8 @@ func (e *Encoder) appendNative(out []byte, value any) ([]byte, error) {
 	return result, nil
 }
 
-// integer returns the tag and the bits of a value of a basic integer type. For other values, ok is false. The tags have
-// the order of the kinds.
+// integer returns the tag and the bits of a value of a basic integer type. For other values, ok is false. The tags are
+// in the same order as the kinds of package reflect.
 func integer(value any) (tag byte, bits uint64, ok bool) {
 	v := reflect.ValueOf(value)
 	kind := v.Kind()
@@ -136,7 +137,7 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 	return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("tag %d with %d bytes was not written by this SDK", tag, len(rest))}
 }
 
-// wholeNumbers makes a number of the type of each tag from tagInt on.
+// wholeNumbers has, for each tag from tagInt on, a function that makes a number of this type.
 var wholeNumbers = [...]func(bits uint64) any{
 	func(bits uint64) any { return int(unzigzag(bits)) },
 	func(bits uint64) any { return int8(unzigzag(bits)) },

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// coded writes itself, in each form.
+// coded has methods that serialize it as a text, in binary form and for gob.
 type coded struct{ n int }
 
 func (c coded) MarshalText() ([]byte, error)    { return fmt.Append(nil, c.n), nil }
@@ -65,7 +65,8 @@ type (
 	}
 )
 
-// Of a struct that embeds a type with methods for its bytes, Go writes that field alone: what has more is refused, the rest comes back.
+// Go writes only the embedded field of a struct if this field has methods that serialize it. A struct with more fields
+// is refused, and any other is read back as it was.
 func TestAFieldBesideOneThatWritesTheStructIsNotLost(t *testing.T) {
 	at := time.Unix(5, 6).UTC()
 	for _, each := range []struct {
@@ -116,7 +117,7 @@ func TestAFieldBesideOneThatWritesTheStructIsNotLost(t *testing.T) {
 	}
 }
 
-// again returns what a value is once it was written and read.
+// again writes a value in a form, and returns the value that is read back.
 func again(t *testing.T, form string, value any) any {
 	t.Helper()
 	into := reflect.New(reflect.TypeOf(value))

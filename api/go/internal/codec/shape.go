@@ -9,14 +9,15 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxShape is the maximum number of fields in a shape.
+// maxShape is the number of fields above which a type has no shape.
 const maxShape = 1000
 
 // standard lists packages whose types have the same serialized form in all releases of Go.
 var standard = map[string]bool{"time": true, "math/big": true, "net/netip": true, "net/url": true}
 
-// Shape maps the paths of a state's fields to descriptions of their types, with all that decides how older bytes are
-// read. SPECIFICATION.md, section 1, defines the form. The result is nil if the program serializes the type itself.
+// Shape describes the type of a state for the topology, so that the runtime can compare it with the states of an older
+// program in a checkpoint. It maps the paths of fields to their types. SPECIFICATION.md, section 1, defines the form.
+// The result is nil if code of the program serializes the type.
 func Shape(t reflect.Type) map[string]string {
 	if t == nil || wa.Serialize != nil {
 		return nil
@@ -30,7 +31,7 @@ func Shape(t reflect.Type) map[string]string {
 	return shapeOf(t, codingTypes, func(field reflect.StructField) string { return field.Name })
 }
 
-// JSONShape returns the shape of a type as encoding/json writes it.
+// JSONShape describes a type that encoding/json writes, in the same form as Shape.
 func JSONShape(t reflect.Type) map[string]string {
 	return shapeOf(t, jsonTypes, func(field reflect.StructField) string {
 		tag := field.Tag.Get("json")
@@ -45,6 +46,7 @@ func JSONShape(t reflect.Type) map[string]string {
 	})
 }
 
+// shapeOf returns the shape of a type; see the fields of shaper.
 func shapeOf(t reflect.Type, opaque []reflect.Type, name func(reflect.StructField) string) map[string]string {
 	s := shaper{opaque, name, map[string]string{}, map[reflect.Type]bool{}}
 	if text := s.text(t, ""); text != "struct" {
@@ -56,8 +58,9 @@ func shapeOf(t reflect.Type, opaque []reflect.Type, name func(reflect.StructFiel
 	return s.fields
 }
 
+// shaper collects the shape of one type.
 type shaper struct {
-	opaque []reflect.Type                   // interfaces of types that serialize themselves
+	opaque []reflect.Type                   // interfaces of types whose own methods write them
 	name   func(reflect.StructField) string // serialized name of a field; empty if the field is left out
 	fields map[string]string
 	within map[reflect.Type]bool // types that contain the current type
@@ -91,7 +94,7 @@ func (s *shaper) text(t reflect.Type, path string) string {
 	return t.Kind().String()
 }
 
-// parts returns the description of a type that contains other types.
+// parts returns the description of a slice, array, map or struct.
 func (s *shaper) parts(t reflect.Type, path string) string {
 	text := ""
 	switch t.Kind() {

@@ -34,7 +34,7 @@ type shaped struct {
 	Own    []secret
 }
 
-// secret writes itself.
+// secret has methods that serialize it.
 type secret struct{ text string }
 
 func (s secret) GobEncode() ([]byte, error)    { return []byte(s.text), nil }
@@ -98,7 +98,8 @@ func TestAnEmbeddedStructThatGobLeavesOutIsRefused(t *testing.T) {
 	}
 }
 
-// Of two drawn types the shapes say whether gob reads the values of one as the other, and loses none of them.
+// FuzzShapesSayWhatGobReads draws pairs of types. Their shapes say whether gob reads the values of one as the other
+// without a loss.
 func FuzzShapesSayWhatGobReads(f *testing.F) {
 	for seed := range uint64(200) {
 		f.Add(seed)
@@ -137,7 +138,8 @@ func FuzzShapesSayWhatGobReads(f *testing.F) {
 	})
 }
 
-// width is what the shapes of types may differ in that gob reads as each other; the values here fit all.
+// width matches the sizes of numbers in a shape. gob reads a number as one of another size, and the values in this test
+// fit all sizes.
 var width = regexp.MustCompile(`(8|16|32|64|128)\b`)
 
 var numbers = []reflect.Type{
@@ -146,8 +148,8 @@ var numbers = []reflect.Type{
 	reflect.TypeFor[float32](), reflect.TypeFor[float64](), reflect.TypeFor[complex64](), reflect.TypeFor[complex128](),
 }
 
-// testdata/numbers.json has what gob makes of each number in the place of each other: all, some or none of them are read and
-// keep their values. The runtime's tests compare with it how it judges the shapes.
+// testdata/numbers.json says for each pair of number types whether gob reads all, some or no values of one type as the
+// other. The runtime's tests compare this with the runtime's judgement of the shapes.
 func TestWhatGobReadsOfOtherNumbers(t *testing.T) {
 	var rows [][3]string
 	for _, wrap := range []func(reflect.Type) reflect.Type{
@@ -178,7 +180,8 @@ func TestWhatGobReadsOfOtherNumbers(t *testing.T) {
 	}
 }
 
-// kept returns how many of a type's extremes keep their values when gob reads them as another type.
+// kept says whether all, some or none of the extreme values of a type keep their values if gob reads them as another
+// type.
 func kept(old, now, number reflect.Type) string {
 	extremes := []reflect.Value{reflect.New(number).Elem(), reflect.New(number).Elem()}
 	fill(extremes[0])
@@ -227,7 +230,7 @@ var leaves = []reflect.Type{
 	reflect.TypeFor[*bool](), reflect.TypeFor[map[string]float64](), reflect.TypeFor[[]string](), reflect.TypeFor[time.Time](),
 }
 
-// drawn returns a struct with the field Same and some of three others.
+// drawn returns a struct type with the field Same, and with some of the fields A, B and C.
 func drawn(random *rand.Rand, depth int) reflect.Type {
 	fields := []reflect.StructField{{Name: "Same", Type: reflect.TypeFor[int]()}}
 	for _, name := range []string{"A", "B", "C"} {
@@ -245,7 +248,7 @@ func drawn(random *rand.Rand, depth int) reflect.Type {
 	return reflect.StructOf(fields)
 }
 
-// fill puts values that are not zero into all that a type has.
+// fill sets all fields and elements of a value to values other than zero.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:

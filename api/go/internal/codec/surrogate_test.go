@@ -9,7 +9,7 @@ import (
 	"unicode/utf16"
 )
 
-// TestHalvesOfSurrogatePairsAreRefused draws texts, and compares with utf16.
+// TestHalvesOfSurrogatePairsAreRefused draws texts, and compares the result with that of package utf16.
 func TestHalvesOfSurrogatePairsAreRefused(t *testing.T) {
 	units := []uint16{'a', '\\', '"', 0xD7FF, 0xD800, 0xD83D, 0xDBFF, 0xDC00, 0xDE00, 0xDFFF, 0xE000}
 	random, refused := rand.New(rand.NewPCG(11, 1)), 0

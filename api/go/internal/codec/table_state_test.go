@@ -8,7 +8,7 @@ import (
 	"wallarooapi/internal/testdata/vector"
 )
 
-// TestTableStateVectors: states that the runtime writes, of the values of a table, are read as those of groups.
+// TestTableStateVectors: the runtime writes the values of a table as states, and Go reads them as states of a group.
 func TestTableStateVectors(t *testing.T) {
 	type file struct {
 		States []struct{ Value, Go string } `json:"table_states"`

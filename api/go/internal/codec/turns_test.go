@@ -24,7 +24,7 @@ type openType struct {
 
 type inAny struct{ N int }
 
-// ownForm reads itself, which must not happen while values are passed over.
+// ownForm has a method that reads it. Decoder.Pass must not call this method.
 type ownForm struct{ N int }
 
 var isPassing, ranInPassing = false, false
@@ -39,7 +39,7 @@ func (o *ownForm) GobDecode(data []byte) error {
 
 func isOpen(value any) bool { return strings.Contains(fmt.Sprintf("%T", value), "openType") }
 
-// pass reads a value that is not wanted; it returns what comes of it, or the value.
+// pass calls Decoder.Pass for a written value. It returns the result, or the value itself if Pass returns nil.
 func pass(t *testing.T, decoder *codec.Decoder, written []byte, value any) any {
 	t.Helper()
 	isPassing, ranInPassing = true, false
@@ -54,8 +54,8 @@ func pass(t *testing.T, decoder *codec.Decoder, written []byte, value any) any {
 	return found
 }
 
-// Frames of values of several types, some described once in a frame, are read in turns: each goes on where it was, also
-// after values that are passed over.
+// TestFramesAreReadInTurns reads the values of several frames in turns with one decoder. Each frame continues where it
+// was, also after a value that was passed over.
 func TestFramesAreReadInTurns(t *testing.T) {
 	for _, value := range []any{closedType{}, openType{}, inAny{}, ownForm{}} {
 		wa.RegisterType(value)

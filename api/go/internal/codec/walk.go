@@ -8,13 +8,14 @@ import (
 	"time"
 )
 
-// walk visits the pointers in a value and the floats in fields, and ends early if it finds a cycle. The order of the
-// visits does not depend on the targets of the pointers. isElement is set for the elements of slices, arrays and maps,
-// for which gob writes zero values, too.
+// walk visits the places in a value that encoding/gob may lose: pointers, and floats in fields (see zero.go). It ends
+// early if it finds a cycle. The order of the visits does not depend on the targets of the pointers, so the encoder and
+// the decoder give each place the same number. isElement is set for the elements of slices, arrays and maps, for which
+// gob writes zero values, too.
 type walk struct {
 	task    task
 	count   uint64   // places visited
-	marked  []uint64 // numbers of the places that gob does not keep
+	marked  []uint64 // numbers of the places that gob loses
 	hasNil  bool     // whether nil elements are among them
 	isFound bool     // only for find: whether there is such a place
 	depth   int
@@ -28,15 +29,15 @@ type walk struct {
 type task int
 
 const (
-	find    task = iota // ends at the first place that gob does not keep, in any order
-	mark                // numbers all such places
-	replace             // sets nil elements, in copies of all on the way
+	find    task = iota // ends at the first place that gob loses, in any order
+	mark                // collects the numbers of all such places
+	replace             // sets nil elements to pointers, in copies of all values that lead to them
 	restore             // sets the marked places in a value that gob has read
 )
 
 func (t task) changes() bool { return t == replace || t == restore }
 
-// place is the target of a pointer, map or slice.
+// place identifies the target of a pointer, map or slice.
 type place struct {
 	at   uintptr
 	t    reflect.Type
@@ -88,6 +89,7 @@ func (w *walk) enter(v reflect.Value) func() {
 	return func() { delete(w.outer, at) }
 }
 
+// parts does the task of the walk at a value, and walks through the values in it.
 func (w *walk) parts(v reflect.Value, isElement bool) {
 	if w.task == replace {
 		detach(v)
@@ -115,7 +117,7 @@ func (w *walk) parts(v reflect.Value, isElement bool) {
 	}
 }
 
-// meet does the task of the walk at v, a float or pointer.
+// meet does the task of the walk at one place: v is a float or pointer.
 func (w *walk) meet(v reflect.Value, isElement bool) {
 	switch isMarked := len(w.marked) > 0 && w.marked[0] == w.count; {
 	case w.task == find:
@@ -157,7 +159,7 @@ func (w *walk) items(v reflect.Value) {
 	}
 }
 
-// within walks through the value in an interface, which gob never leaves out.
+// within walks through the value in an interface. gob never leaves out such a value.
 func (w *walk) within(v reflect.Value) {
 	held := v.Elem()
 	if !held.IsValid() || visits(held.Type()) == nil {
@@ -211,6 +213,7 @@ func compare(a, b reflect.Value) int {
 	return 0
 }
 
+// first returns the first result of at that is not 0, for indexes from 0.
 func first(count int, at func(int) int) int {
 	for i := range count {
 		if found := at(i); found != 0 {

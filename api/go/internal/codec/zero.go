@@ -8,15 +8,15 @@ import (
 	"sync"
 )
 
-// encoding/gob leaves out a pointer to a zero value, which is then read back as nil. It reads -0.0 in a field back as
-// 0.0, and it refuses nil as an element of a slice, array or map. Therefore the numbers of such places are written
-// before the value, and a pointer to a value is written in place of a nil element. Encoder and decoder number the places
-// by the same walk through the value.
+// This file repairs values that encoding/gob loses. gob leaves out a pointer to a zero value, which is then read back
+// as nil. It reads -0.0 in a field back as 0.0, and it refuses nil as an element of a slice, array or map. Therefore
+// the encoder writes the numbers of such places before the value (its marks), and writes a pointer to a value in place
+// of a nil element. Encoder and decoder number the places by the same walk through the value.
 
 var visited sync.Map // reflect.Type → result of visits
 
-// visits returns nil if gob keeps all values of a type. Otherwise, for a struct, it returns the indexes of the fields
-// that the walk visits.
+// visits returns nil if gob loses no value of a type, so that a walk can pass it by. Otherwise it returns, for a
+// struct, the indexes of the fields that the walk visits.
 func visits(t reflect.Type) []int {
 	if before, ok := visited.Load(t); ok {
 		return before.([]int)
@@ -34,6 +34,7 @@ func visits(t reflect.Type) []int {
 	return fields
 }
 
+// isVisited reports whether gob may lose a value in a value of type t. outer contains the types around t.
 func isVisited(t reflect.Type, isElement bool, outer map[reflect.Type]bool) bool {
 	if t.Kind() == reflect.Pointer || outer[t] {
 		return true
@@ -60,13 +61,13 @@ func isVisited(t reflect.Type, isElement bool, outer map[reflect.Type]bool) bool
 	return false
 }
 
-// isOpaque reports whether values of a type serialize themselves.
+// isOpaque reports whether a type has methods with which gob serializes its values.
 func isOpaque(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && methodOf(t, codingTypes) < len(codingTypes)
 }
 
-// appendMarks writes the numbers of the places that gob does not keep, if there are any, and returns the value for gob.
-// It returns an error for a value with a cycle, because gob would never finish.
+// appendMarks writes the numbers of the places that gob would lose, if there are any, and returns the value to write
+// with gob. It returns an error for a value with a cycle, because gob would never finish.
 func appendMarks(out []byte, value any) ([]byte, any, error) {
 	root := reflect.Indirect(reflect.ValueOf(value))
 	if !root.IsValid() || visits(root.Type()) == nil {
@@ -95,7 +96,7 @@ func appendMarks(out []byte, value any) ([]byte, any, error) {
 	return out, value, nil
 }
 
-// isLost reports whether gob does not keep v, a float or pointer that the walk visits.
+// isLost reports whether gob would lose v, a float or pointer that a walk visits.
 func isLost(v reflect.Value, isElement bool) bool {
 	switch {
 	case v.Kind() != reflect.Pointer:
@@ -106,7 +107,7 @@ func isLost(v reflect.Value, isElement bool) bool {
 	return !v.IsNil() && isEmpty(v.Elem())
 }
 
-// restored sets v to the value that gob lost: -0, a nil element, or a pointer to an empty value.
+// restored sets v to the value that gob has lost: -0, a nil element, or a pointer to a zero value.
 func restored(v reflect.Value, isElement bool) {
 	switch {
 	case v.Kind() != reflect.Pointer:
@@ -118,8 +119,9 @@ func restored(v reflect.Value, isElement bool) {
 	}
 }
 
-// withoutNil returns a copy of a value with pointers to new values in place of nil elements. In a type whose new values
-// have nil elements of the type itself, the walk ends below the depth lowest and returns the type.
+// withoutNil returns a copy of a value with pointers to new values in place of nil elements. New values may again have
+// nil elements of their own type, without end. Then the walk ends at the depth `lowest`, and withoutNil returns this
+// type.
 func withoutNil(value any, lowest int) (any, reflect.Type) {
 	into := addressable(reflect.ValueOf(value))
 	if into.Kind() == reflect.Pointer {
@@ -173,6 +175,7 @@ func (d *Decoder) decodeMarked(data []byte) (any, error) {
 	return root.Elem().Interface(), nil
 }
 
+// addressable returns a copy of a value that can be changed.
 func addressable(v reflect.Value) reflect.Value {
 	into := reflect.New(v.Type()).Elem()
 	into.Set(v)

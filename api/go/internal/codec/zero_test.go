@@ -60,7 +60,8 @@ func TestAPointerToAZeroValueArrives(t *testing.T) {
 	}
 }
 
-// A drawn value comes back as it was, in a frame of many, and is not changed; an empty slice is none, as gob has it.
+// FuzzPointersArrive writes frames of drawn values. Each value is read back as it was, and writing does not change it.
+// gob reads an empty slice as nil.
 func FuzzPointersArrive(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
@@ -110,7 +111,7 @@ func BenchmarkRows(b *testing.B) {
 	}
 }
 
-// twofold has nil elements in each new value.
+// twofold is a type whose new values have nil elements of the same type.
 type twofold struct{ Both [2]*twofold }
 
 func TestNilElementsInDeepValues(t *testing.T) {
@@ -147,7 +148,7 @@ func copied(t *testing.T, encoder *Encoder, decoder *Decoder, value any) any {
 
 func shownDeep(value any) string { return fmt.Sprintf("%+v", value) }
 
-// draw puts a value into v: zero values, pointers to them and nil as often as others.
+// draw sets v to a random value. Zero values, pointers to zero values and nil are as frequent as other values.
 func draw(random *rand.Rand, v reflect.Value, depth int) {
 	switch v.Kind() {
 	case reflect.Int:

@@ -8,7 +8,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Check gives sinks their final names and returns all findings about the application, sorted by pointer.
+// Check returns all findings about the application, sorted by their pointers. It first gives the sinks their final
+// names.
 func (a *Application) Check() []diagnostic.Diagnostic {
 	checked := &Application{Name: a.Name, OnError: a.OnError, Place: a.Place, Pipelines: a.Pipelines, Offers: a.Offers}
 	checked.Found = append(checked.Found, a.Found...)
@@ -58,6 +59,7 @@ func (p *Pipeline) nameApart() {
 	}
 }
 
+// checkNames reports unusable names, and names of sinks that occur twice.
 func (a *Application) checkNames() {
 	a.checkName("application", a.Name, "/name", a.Place)
 	sinks := map[string]bool{}
@@ -109,6 +111,7 @@ func (a *Application) checkName(what, name, pointer string, place Place) {
 	}
 }
 
+// checkEnds reports sources and steps whose messages no step or sink reads, and an application without sinks.
 func (a *Application) checkEnds() {
 	sinks, parts := 0, a.Parts()
 	for _, pipeline := range a.Pipelines {
@@ -138,7 +141,8 @@ func (a *Application) checkAddresses() {
 	}
 }
 
-// checkAddress reports the unusable address of an edge that has one, unless found already reports the address.
+// checkAddress reports an invalid address of a source or sink. If the address is missing and the declaration has
+// already been reported (found), it does not report it again.
 func (a *Application) checkAddress(what string, edge topology.Edge, found []diagnostic.Diagnostic, path string, place Place) {
 	var host, port string
 	switch of := edge.(type) {

@@ -7,7 +7,7 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// checkStates reports steps that share a state but not its type.
+// checkStates reports steps that use one state name for states of different types.
 func (a *Application) checkStates() {
 	states := map[string]*State{}
 	for step := range a.Steps() {
@@ -24,7 +24,7 @@ func (a *Application) checkStates() {
 	}
 }
 
-// checkMessageKeys reports steps that need messages with keys but get messages without keys.
+// checkMessageKeys reports state steps that use the key of a message but may get messages without a key.
 func (a *Application) checkMessageKeys() {
 	keyless := map[string]string{} // by path, the name of a source whose messages arrive or leave there without a key
 	for source := range a.Sources() {

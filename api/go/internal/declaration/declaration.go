@@ -1,5 +1,5 @@
-// Package declaration holds applications and libraries as the program has declared them, with its objects. It checks
-// them and makes the topology document. Packages application and stream make the declarations.
+// Package declaration holds applications and libraries as a program has declared them with package application or
+// stream, including the functions and objects of the program. It checks them and makes the topology document.
 package declaration
 
 import (
@@ -18,7 +18,7 @@ type Place struct {
 	Line int
 }
 
-// Caller returns the first place on the stack that is outside this SDK.
+// Caller returns the line of the user's program that has called this SDK.
 func Caller() Place {
 	var counters [16]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])
@@ -33,7 +33,7 @@ func Caller() Place {
 	}
 }
 
-// Application is one declared application.
+// Application is a declared application or library.
 type Application struct {
 	Name      string
 	OnError   string
@@ -43,15 +43,15 @@ type Application struct {
 	Found     []diagnostic.Diagnostic // findings from the time of declaration
 }
 
-// Pipeline is one declared pipeline.
+// Pipeline is a declared pipeline of an application.
 type Pipeline struct {
 	Name    string
-	Number  int
+	Number  int // position in the application, from 0
 	Place   Place
 	Sources []*Source
 	Steps   []*Step
 	Sinks   []*Sink
-	Nodes   []*Node // places after sources and steps, to find open ends
+	Nodes   []*Node // to find sources and steps whose messages nobody reads
 }
 
 // Sources yields the sources of all pipelines.
@@ -81,7 +81,7 @@ func each[T any](a *Application, of func(*Pipeline) []T) iter.Seq[T] {
 	}
 }
 
-// Parts maps paths to the sources, steps and sinks of all pipelines.
+// Parts has the sources, steps and sinks of all pipelines by their paths.
 type Parts struct {
 	Sources map[string]*Source
 	Steps   map[string]*Step
@@ -103,7 +103,8 @@ func (a *Application) Parts() Parts {
 	return p
 }
 
-// NameOf returns the name of a source or step, or its path if the part belongs to another program.
+// NameOf returns the name of the source or step at a path. If another program runs it, the name is not known, and
+// NameOf returns the path.
 func (p Parts) NameOf(path string) string {
 	if step := p.Steps[path]; step != nil {
 		return step.Name
@@ -114,16 +115,17 @@ func (p Parts) NameOf(path string) string {
 	return path
 }
 
-// Node is a place in a pipeline from which messages continue.
+// Node is the stream of messages that leave a source, a step or a named output, to which the program can add steps.
 type Node struct {
-	Path      string
-	What      string // name of the place in findings
+	Path      string // of the source, step or output
+	What      string // name of this in findings
 	Place     Place
-	Consumers int
+	Consumers int  // number of steps that read the messages
 	Ended     bool // a sink or Done follows
 }
 
-// Pointer returns the JSON pointer of the part at a path, or of a member of this part. It is empty if path is empty.
+// Pointer returns the JSON pointer, into the topology, of the source, step or sink at a path, or of one of its members.
+// It is empty if path is empty.
 func Pointer(path string, members ...string) string {
 	if path == "" {
 		return ""
@@ -131,12 +133,13 @@ func Pointer(path string, members ...string) string {
 	return "/pipelines/" + strings.Join(append([]string{path}, members...), "/")
 }
 
-// Path returns the path of the source, step or sink with a number. collection is sources, steps or sinks.
+// Path returns the path by which the topology names a source, step or sink of the pipeline, e.g. 0/steps/2. collection
+// is sources, steps or sinks, and number is the position in it.
 func (p *Pipeline) Path(collection string, number int) string {
 	return strconv.Itoa(p.Number) + "/" + collection + "/" + strconv.Itoa(number)
 }
 
-// Report adds a finding.
+// Report adds a finding about a member of the topology, which the program has declared at a place.
 func (a *Application) Report(d diagnostic.Diagnostic, pointer string, place Place) {
 	a.Found = append(a.Found, d.At(pointer, place.File, place.Line))
 }

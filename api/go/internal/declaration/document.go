@@ -16,13 +16,14 @@ const (
 	Protocol   = 1
 )
 
-// Document is an application or library in the form that mode emit writes, with its hash.
+// Document is the topology document of an application, or the corresponding document of a library, with its hash.
 type Document struct {
 	Tree          topology.Object
 	InterfaceHash string
 }
 
-// Describe makes the document of a checked application or library.
+// Describe makes the document of an application or library without findings. codeHash is the hash of the program's
+// binary.
 func (a *Application) Describe(codeHash string) (*Document, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -118,7 +119,8 @@ func (s *Sink) tree() topology.Object {
 	return topology.WithSome(members, "on_error", s.OnError)
 }
 
-// components returns the user's code of each part that this program runs.
+// components describes the user code of each source, step and sink that this program runs, so that the runtime notices
+// when a program changes.
 func (p *Pipeline) components() (all topology.Array) {
 	add := func(path, symbol string, place Place, shape map[string]string) {
 		all = append(all, append(topology.Of("path", path), symbolTree(symbol, place, shape)...))
@@ -144,7 +146,8 @@ func (p *Pipeline) components() (all topology.Array) {
 	return all
 }
 
-// symbolTree returns the members that identify the user's code of a component. shape is nil if it is not known.
+// symbolTree returns the members that describe a piece of user code: its name, its place, and for a state its shape
+// (see codec.Shape), which is nil if it is not known.
 func symbolTree(symbol string, place Place, shape map[string]string) topology.Object {
 	members := topology.Of("symbol", symbol)
 	if place.File != "" {

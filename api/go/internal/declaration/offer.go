@@ -10,14 +10,14 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// LibraryName takes the place of the application's name in a library.
+// LibraryName is the name of each library, which the program does not choose.
 const LibraryName = "library"
 
-// Offer is a component that a library offers to other programs. Its step has no inputs, and its path is its name.
+// Offer is a component of a library: a step that other programs can use. Step has no inputs, and its path is its name.
 type Offer struct {
 	Step   *Step
-	Input  string // codecs
-	Output string
+	Input  string // codec of the messages that the component gets
+	Output string // codec of its results
 }
 
 // NewLibrary begins the declaration of a library: an application without pipelines.
@@ -25,7 +25,8 @@ func NewLibrary() *Application {
 	return &Application{Name: LibraryName, Place: Caller(), Offers: map[string]*Offer{}}
 }
 
-// Offer adds a component. Its step must be complete.
+// Offer adds a component to a library. Its step must be complete. method is the public method that adds it, for
+// findings.
 func (a *Application) Offer(method string, offer *Offer) {
 	step := offer.Step
 	if step.Symbol == "" {
@@ -66,12 +67,12 @@ func (a *Application) checkOffers() {
 	}
 }
 
-// offered returns the trees of the offers, sorted by name.
+// offered returns the components of a library as trees of the document, sorted by name.
 func (a *Application) offered(tree func(*Offer) topology.Object) topology.Array {
 	return topology.ArrayOf(slices.Sorted(maps.Keys(a.Offers)), func(name string) topology.Object { return tree(a.Offers[name]) })
 }
 
-// tree returns what the other programs must agree on.
+// tree returns those members of a component on which it and the programs that use it must agree.
 func (o *Offer) tree() topology.Object {
 	members := topology.Of("name", o.Step.Name, "kind", o.Step.Kind, "input", o.Input, "output", o.Output)
 	if len(o.Step.Outputs) == 0 {
@@ -82,6 +83,7 @@ func (o *Offer) tree() topology.Object {
 	}))
 }
 
+// symbol returns the members that describe the user code of a component.
 func (o *Offer) symbol() topology.Object {
 	if o.Step.State == nil {
 		return symbolTree(o.Step.Symbol, o.Step.Place, nil)

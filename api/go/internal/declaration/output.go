@@ -16,7 +16,7 @@ type NamedOutput struct {
 	Codec string       // codec of the messages if they go to other programs; otherwise empty
 }
 
-// OutputsOf returns the named outputs that a computation of the program declares.
+// OutputsOf returns the named outputs that a computation of Wallaroo's own API declares with a method Outputs.
 func OutputsOf(object any) (outputs []NamedOutput) {
 	if declared, is := object.(wa.WithOutputs); is {
 		for _, name := range declared.Outputs() {
@@ -26,7 +26,8 @@ func OutputsOf(object any) (outputs []NamedOutput) {
 	return outputs
 }
 
-// AddOutputs adds a step of kind Output after a step for each of its named outputs, even if the output is not used.
+// AddOutputs adds a step of kind Output to the pipeline for each named output of a step, even if the output is not
+// used.
 func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	seen := map[string]bool{}
 	for _, output := range step.Outputs {
@@ -43,8 +44,8 @@ func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	}
 }
 
-// OutputOf returns the place after a named output of the step at path from. If the step has no such output, this is
-// reported and the result is a placeholder.
+// OutputOf returns the messages of a named output of a step, given by its path. If the step has no such output,
+// OutputOf reports this and returns a placeholder.
 func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	place, what, declared := Caller(), "this place", []string{}
 	node := &Node{Path: from, What: name, Place: place, Ended: true}

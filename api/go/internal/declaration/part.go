@@ -35,7 +35,7 @@ func (s *Source) Framing() topology.Framing {
 	return topology.Framing{}
 }
 
-// GivesKeys reports whether the messages of the source carry keys.
+// GivesKeys reports whether the messages of the source have keys, as Kafka records do.
 func (s *Source) GivesKeys() bool {
 	switch edge := s.Edge.(type) {
 	case *topology.Kafka, *topology.Connector:
@@ -68,7 +68,7 @@ type RecordDecoder interface {
 	DecodeRecord(value []byte, record Record) any
 }
 
-// RowDecoder is a decoder whose messages are Spark rows.
+// RowDecoder is a decoder whose messages are Spark rows. Tests of programs make the bytes of rows with it.
 type RowDecoder interface {
 	// EncodeRow returns the bytes that the decoder would decode to the message.
 	EncodeRow(message any) ([]byte, error)
@@ -98,7 +98,7 @@ type Sink struct {
 // RecordEncoder makes the records of a sink. If the value is nil, nothing is written. With partition -1, Kafka chooses.
 type RecordEncoder func(data any) (value, key []byte, partition int32)
 
-// Values returns a record encoder that returns only the values of an encoder, which may be nil.
+// Values makes a record encoder of an encoder that returns only values. If encoder is nil, the result is nil.
 func Values(encoder wa.Encoder) RecordEncoder {
 	if encoder == nil {
 		return nil
@@ -118,8 +118,8 @@ const (
 	Output                = "output"
 )
 
-// Step is a declared step. Its kind determines which of Build, Stateful, Partition and Aggregation are set. Build makes
-// the computation of a step without state.
+// Step is a declared step. Its kind determines which user code it has: Build (makes the computation of a step without
+// state), Stateful, Partition or Aggregation.
 type Step struct {
 	Path        string
 	Name        string
@@ -132,7 +132,7 @@ type Step struct {
 	Stateful    Stateful
 	State       *State
 	Partition   func(data any) []byte // also of a key_by
-	Given       any                   // the partition function
+	Given       any                   // the partition function, as the program passed it
 	Window      topology.Window
 	Aggregation Aggregation
 	Codec       string              // as in Source
@@ -161,15 +161,16 @@ type State struct {
 	Expiring *Expiring
 }
 
-// Expiring is the part of a state that its TTL ends, e.g. the value of a group's table. The rest of the state stays.
-// The end runs the visitor with an empty name, which removes the part. A message that leaves a state empty deletes it.
+// Expiring describes the part of a state that the TTL ends, if the rest of the state stays. Package goka uses it: the
+// TTL ends the value in a group's table. At the end of the TTL, Stateful.Visit runs for a visit without a name, and
+// removes the part. If a message leaves a state empty, the state is deleted.
 type Expiring struct {
 	Prolongs func(message any) bool // other messages neither have a time nor end states
 	IsIn     func(state any) bool   // whether the state has the part
 	IsEmpty  func(state any) bool
 }
 
-// IsTTL reports whether a topology may have a TTL: whole milliseconds, at most 100 years of 365 days.
+// IsTTL reports whether the topology permits a TTL: whole milliseconds, at most 100 years of 365 days.
 func IsTTL(d time.Duration) bool {
 	return d >= time.Millisecond && d%time.Millisecond == 0 && d.Milliseconds() <= 3_153_600_000_000
 }
@@ -177,7 +178,7 @@ func IsTTL(d time.Duration) bool {
 // IsTimed reports whether the step has timers or a TTL.
 func (s *Step) IsTimed() bool { return len(s.Timers) > 0 || s.State != nil && s.State.TTLMs > 0 }
 
-// Time returns the kind of time of a timed step, and the empty string for others.
+// Time returns the kind of time of the step's timers and TTL. It returns "" for a step without timers and TTL.
 func (s *Step) Time() string {
 	switch {
 	case !s.IsTimed():
@@ -188,8 +189,8 @@ func (s *Step) Time() string {
 	return topology.IngestTime
 }
 
-// Aggregation computes the result of a window from its messages. Its functions must not change accumulators, except
-// that Update may change its argument.
+// Aggregation computes the result of a window from its messages, by an accumulator. Only Update may change an
+// accumulator in place.
 type Aggregation interface {
 	InitialAccumulator() any
 	Update(input, accumulator any) any

@@ -6,7 +6,7 @@ import (
 	"wallarooapi/internal/diagnostic"
 )
 
-// SetupResult is the outcome of a program's setup: an application and its document, or findings.
+// SetupResult is the outcome of a program's setup function: an application and its document, or findings.
 type SetupResult struct {
 	Application *Application
 	Text        string
@@ -14,25 +14,15 @@ type SetupResult struct {
 	Found       []diagnostic.Diagnostic
 }
 
-var registry struct {
-	sync.Mutex
-	results map[string]SetupResult // by the text that ToJson returned
-}
+var registry sync.Map // text that ToJson has returned → SetupResult
 
-// File stores a result under the text that ToJson returns, because an ApplicationSetup returns nothing but this text.
-func File(result SetupResult) {
-	registry.Lock()
-	defer registry.Unlock()
-	if registry.results == nil {
-		registry.results = map[string]SetupResult{}
-	}
-	registry.results[result.Text] = result
-}
+// File stores a result under the text that ToJson returns. An ApplicationSetup returns only this text, so the result is
+// looked up by it.
+func File(result SetupResult) { registry.Store(result.Text, result) }
 
 // Lookup returns the result that was stored under a text.
 func Lookup(text string) (SetupResult, bool) {
-	registry.Lock()
-	defer registry.Unlock()
-	result, ok := registry.results[text]
+	found, ok := registry.Load(text)
+	result, _ := found.(SetupResult)
 	return result, ok
 }

@@ -11,8 +11,8 @@ import (
 // IsStateful reports whether a kind of step has state.
 func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputation) }
 
-// NewRemote completes a step that another program runs. If the component has state, state is the name of the state, and
-// a message gets the state of the key that it carries.
+// NewRemote sets the fields of a step that another program runs: a component of its library. If the component has
+// state, state is the name of this state, and a message gets the state of the key that it carries.
 func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteComponent, state string) {
 	own := *component
 	program, pointer := own.Program, Pointer(step.Path)
@@ -36,7 +36,8 @@ func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteC
 	a.checkOutputs(pointer, step, method)
 }
 
-// Programs maps the worker name of each other program in use to the program's target.
+// Programs returns the other programs whose components the application uses: for each worker name in the topology, the
+// target of the program (a file or directory).
 func (a *Application) Programs() map[string]string {
 	programs := map[string]string{}
 	for step := range a.Steps() {
@@ -47,8 +48,8 @@ func (a *Application) Programs() map[string]string {
 	return programs
 }
 
-// declareCodecs sets the codec of each part that sends messages to a component of another program. This is the input
-// codec of the component.
+// declareCodecs sets the codec of each source and step that sends messages to a component of another program: it must
+// write them in the input codec of the component.
 func (a *Application) declareCodecs() {
 	parts := a.Parts()
 	for step := range a.Steps() {
@@ -65,6 +66,8 @@ func (a *Application) declareCodecs() {
 	}
 }
 
+// declareCodec sets the codec of one source or step. It reports a producer with two consumers that need different
+// codecs.
 func (a *Application) declareCodec(step *Step, codec *string, producer string) {
 	if *codec == "" {
 		*codec = step.Remote.Input

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// NewSource sets the fields of a source that follow from its decoder or generator.
+// NewSource sets the fields of a source that follow from its decoder or generator, after it has checked them.
 func (a *Application) NewSource(source *Source) {
 	for _, found := range source.Found {
 		a.Report(found, Pointer(source.Path), source.Place)
@@ -39,6 +39,7 @@ func (a *Application) wrongSource(source *Source, what, method, signature string
 		"signature", signature), Pointer(source.Path), source.Place)
 }
 
+// newListener sets the decoder of a TCP source, and finds out its framing.
 func (a *Application) newListener(source *Source, edge *topology.TCP) {
 	if lines, ok := source.Given.(wa.LineDecoder); ok {
 		source.Decoder, edge.Framing = lines, topology.Framing{Kind: topology.NewlineFraming}
@@ -101,7 +102,8 @@ func (a *Application) NewStateComputation(step *Step, method string, named inter
 	a.setPartition(step, method)
 }
 
-// LearnState builds a state to learn its type. It reports a state that cannot be changed in place or serialized.
+// LearnState builds a state to find out its type. It reports a state that cannot be changed in place or serialized, and
+// a builder that returns one object for all keys.
 func (a *Application) LearnState(step *Step) {
 	built := step.State.Builder.Build()
 	step.State.Class, step.State.Type, step.State.Shape = typeName(built), reflect.TypeOf(built), codec.Shape(reflect.TypeOf(built))
@@ -146,6 +148,7 @@ func isShared(one, other reflect.Value) bool {
 	return isObject && one.Kind() == other.Kind() && !one.IsNil() && one.Pointer() == other.Pointer()
 }
 
+// setPartition sets the function that returns the key of a message, from the partition function of the program.
 func (a *Application) setPartition(step *Step, method string) {
 	switch function := step.Given.(type) {
 	case wa.PartitionFunction:
@@ -183,12 +186,13 @@ func (a *Application) wrongParameter(step *Step, method, parameter, actual, expe
 	a.Wrong(Pointer(step.Path), step.Place, method, parameter, actual, expected)
 }
 
-// Symbolic is implemented by objects that represent a function of the program.
+// Symbolic is implemented by objects that contain a function of the program, so that findings name this function.
 type Symbolic interface {
 	// GoSymbol returns the name of the function.
 	GoSymbol() string
 }
 
+// typeName returns the name by which the topology and findings refer to an object of the program.
 func typeName(value any) string {
 	if function, ok := value.(Symbolic); ok {
 		return function.GoSymbol()

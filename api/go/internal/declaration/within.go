@@ -2,13 +2,13 @@ package declaration
 
 import "context"
 
-// Contextual is implemented by objects that pass a context to functions.
+// Contextual is implemented by objects that pass a context to functions of the program.
 type Contextual interface {
-	// Within returns a copy that passes another context.
+	// Within returns a copy that passes this context.
 	Within(context.Context) any
 }
 
-// Within returns a copy of the step that passes another context to its functions.
+// Within returns a copy of the step that passes this context to its functions, e.g. one with a tracing span.
 func (s *Step) Within(ctx context.Context) *Step {
 	bound := *s
 	if s.Build != nil {

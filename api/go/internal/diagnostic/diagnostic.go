@@ -1,5 +1,5 @@
-// Package diagnostic describes findings about a program, each with a stable code and a remedy. Their texts are in the
-// error catalogue, which all languages share.
+// Package diagnostic describes findings: errors in a program or run, each with a stable code and a remedy. Their texts
+// are in the error catalogue, errors.json, which all languages share.
 package diagnostic
 
 import (
@@ -65,7 +65,8 @@ func Reports(output, kind string) bool {
 	return slices.ContainsFunc(codes.FindAllString(output, -1), func(code string) bool { return catalogue()[code].Kind == kind })
 }
 
-// Of makes the diagnostic of a code in the catalogue. pairs are names and values for placeholders in the texts.
+// Of makes the diagnostic of a code in the catalogue. pairs contains the names of the placeholders in the texts, each
+// followed by its value.
 func Of(code string, pairs ...any) Diagnostic {
 	e, ok := catalogue()[code]
 	if !ok {
@@ -79,19 +80,21 @@ func Of(code string, pairs ...any) Diagnostic {
 	return Diagnostic{Code: code, Message: fill.Replace(e.Message), Fix: fill.Replace(e.Fix)}
 }
 
-// Wrong makes T207 for an argument of a public function. The remedy is to pass what is expected, unless fix has another.
+// Wrong makes the diagnostic (T207) of a wrong argument of a public function. The remedy is "pass " and expected, or
+// fix if it is given.
 func Wrong(method, parameter, actual, expected string, fix ...string) Diagnostic {
 	remedy := append(fix, "pass "+expected)[0]
 	return Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected, "fix", remedy)
 }
 
-// NoApplication returns the finding for a setup that returns no application.
+// NoApplication makes the diagnostic (T201) of a setup function that returns no application.
 func NoApplication(setup, reason string) Diagnostic {
 	return Of("T201", "program", setup, "reason", reason,
 		"fix", "return the application of package stream, or `C.CString(app.ToJson())` for one of Wallaroo's own API")
 }
 
-// At returns a copy of the diagnostic with a place: pointer is in the document, file and line are in the program.
+// At returns a copy of the diagnostic with a place: a JSON pointer into the topology, and a line of the program. Both
+// may be empty.
 func (d Diagnostic) At(pointer, file string, line int) Diagnostic {
 	d.Pointer, d.File, d.Line = pointer, file, line
 	return d

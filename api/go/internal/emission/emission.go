@@ -1,4 +1,5 @@
-// Package emission collects the messages that a function emits to outputs while it runs.
+// Package emission holds the results of user functions, and collects the messages that a function emits to named
+// outputs while it runs.
 package emission
 
 import (
@@ -22,7 +23,8 @@ type Results struct {
 	Persist bool
 }
 
-// Undeclared is the value with which a computation panics if it emits to an undeclared output. Its code is C527.
+// Undeclared is the value of the panic in a computation that emits to an output that it does not declare. The message
+// becomes a dead letter with the code C527.
 type Undeclared struct {
 	Name     string
 	Declared []string
@@ -41,7 +43,7 @@ func (u *Undeclared) Error() string {
 	return fmt.Sprintf("emitted to the output %q; it declares %s", u.Name, declared)
 }
 
-// Context is the context of one call of a function that may emit.
+// Context is the context of one call of a function that may emit. It collects the emitted messages.
 type Context struct {
 	context.Context
 	mutex  sync.Mutex
@@ -51,16 +53,9 @@ type Context struct {
 
 var lost atomic.Int64 // number of messages that were emitted after the end of their call
 
-func isPowerOfTen(count int64) bool {
-	for count > 1 && count%10 == 0 {
-		count /= 10
-	}
-	return count == 1
-}
-
 type key struct{}
 
-// Begin returns the context for one call of a function that may emit.
+// Begin returns the context for one call of a function that may emit. The caller ends the call with With.
 func Begin(around context.Context) *Context { return &Context{Context: around} }
 
 // Value returns c itself for the key that Emit asks for, so that Emit finds c in contexts derived from c, too.
@@ -81,7 +76,8 @@ func Emit(ctx context.Context, name string, value any) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	if c.isOver {
-		if count := lost.Add(1); isPowerOfTen(count) {
+		count := lost.Add(1)
+		if isPowerOfTen := strings.TrimRight(strconv.FormatInt(count, 10), "0") == "1"; isPowerOfTen {
 			log.Printf("emitted to the output %q after the function had returned, for an earlier message (%d by now): that is lost; a function "+
 				"waits for the goroutines that emit for it", name, count)
 		}
@@ -90,7 +86,7 @@ func Emit(ctx context.Context, name string, value any) {
 	c.list = append(c.list, wa.Output{Name: name, Value: value})
 }
 
-// With ends the call and returns its emissions followed by the results.
+// With ends the call. It returns the messages that the function has emitted, followed by those that it has returned.
 func (c *Context) With(results Results) Results {
 	if c == nil {
 		return results

@@ -1,4 +1,5 @@
-// Package fault contains the points at which a test can make the worker kill itself.
+// Package fault contains the points at which a test of recovery can make the worker kill itself, with the environment
+// variable WALLAROO_FAULT.
 package fault
 
 import (
@@ -20,7 +21,7 @@ type Point struct {
 	count  atomic.Uint64
 }
 
-// These are the points of a call.
+// These points are reached in each call of the worker.
 var (
 	BeforeCompute = point("worker.before_compute")
 	AfterCompute  = point("worker.after_compute")
@@ -31,8 +32,8 @@ func point(name string) *Point {
 	return &Point{name: name, counts: counts(os.Getenv("WALLAROO_FAULT"), name)}
 }
 
-// counts returns at which visits of the point called name the process dies: 1 is the first visit. text lists entries
-// POINT:NUMBER for all points.
+// counts returns how often the process must reach a point before it dies: 1 is the first time. text is the value of
+// WALLAROO_FAULT: entries POINT:NUMBER for all points, separated by commas.
 func counts(text, name string) map[uint64]bool {
 	found := map[uint64]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -54,8 +55,9 @@ func (p *Point) Reach() {
 	}
 }
 
-// isFirst reports whether no process has died for this entry before. If the environment names no directory to record
-// deaths, it returns true. A directory that cannot be used is a mistake of the test, which would pass without a death.
+// isFirst reports whether no process has died for this entry of WALLAROO_FAULT before. Deaths are recorded in the
+// directory WALLAROO_FAULT_DIR; if it is not set, each process dies. A directory that cannot be used is a mistake of
+// the test, which would pass without a death.
 func isFirst(entry string) bool {
 	directory := os.Getenv("WALLAROO_FAULT_DIR")
 	if directory == "" {

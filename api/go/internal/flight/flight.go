@@ -1,4 +1,5 @@
-// Package flight records the message in flight in a file. The runtime can read the file after this process has ended.
+// Package flight records in a file which message user code is processing (the message in flight). If the process ends
+// or hangs, the runtime reads from the file which message is at fault.
 package flight
 
 import (
@@ -8,26 +9,27 @@ import (
 	"unsafe"
 )
 
-// Bytes is the size of the words at the start of the file: index of the call, 1 + ordinal of the message, process id,
-// keys reached by visits and ticks.
+// Bytes is the size of the four words at the start of the file: the index of the call, 1 + the number of the message in
+// the call, the process id, and the count of keys that visits and ticks have reached.
 const Bytes = 32
 
-// NoteBytes is the size of the text after the words. A file may lack the text.
+// NoteBytes is the size of the text after the words, see Note. A file may lack the text.
 const NoteBytes = 224
 
-// outside takes the place of the ordinal while states are read or written.
+// outside takes the place of the message's number while user code reads or writes states.
 const outside = 1 << 62
 
-// Region is the memory that contains the record. It is not safe for concurrent use.
-type Region struct {
+// Record says which message of one stream of calls is in flight. It is a file that is mapped into memory. It is not safe
+// for concurrent use.
+type Record struct {
 	memory []byte
 	words  *[Bytes / 8]uint64
 }
 
 // Open maps the file at path into memory. If path is empty, the record is only in this process.
-func Open(path string) (*Region, error) {
+func Open(path string) (*Record, error) {
 	if path == "" {
-		return &Region{words: &[Bytes / 8]uint64{}}, nil
+		return &Record{words: &[Bytes / 8]uint64{}}, nil
 	}
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -50,26 +52,28 @@ func Open(path string) (*Region, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	r := &Region{memory: memory, words: (*[Bytes / 8]uint64)(unsafe.Pointer(&memory[0]))}
+	r := &Record{memory: memory, words: (*[Bytes / 8]uint64)(unsafe.Pointer(&memory[0]))}
 	r.words[2] = uint64(os.Getpid())
 	return r, nil
 }
 
 // Begin records that the call with this index begins.
-func (r *Region) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
+func (r *Record) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
-// At records the ordinal of the message that enters user code. A plain store is enough: the runtime does not read it
+// At records that the message with this number enters user code. A plain store is enough: the runtime does not read it
 // concurrently, and the compiler cannot move or remove it because of the following call of user code.
-func (r *Region) At(ordinal uint64) { r.words[1] = ordinal + 1 }
+func (r *Record) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
-// Advance records that the current message, a visit or tick, has reached its next key, or that a timer runs.
-func (r *Region) Advance() { r.words[3]++ }
+// Advance records that a visit or tick has reached its next key, or that a timer runs. The runtime thus sees that a
+// long visit makes progress.
+func (r *Record) Advance() { r.words[3]++ }
 
-// Outside records that user code runs without a message, to read or write states.
-func (r *Region) Outside() { r.words[1] = outside }
+// Outside records that code of the program runs to read or write states, and not for a message.
+func (r *Record) Outside() { r.words[1] = outside }
 
-// Note records a text about the work that follows, for which no message is in flight. It costs more than other methods.
-func (r *Region) Note(text string) {
+// Note records a text about the work that follows, for an error message if this work ends the process. It is for work
+// without a message in flight, and costs more than the other methods.
+func (r *Record) Note(text string) {
 	if len(r.memory) > Bytes {
 		note := r.memory[Bytes:]
 		clear(note[copy(note, text):])
@@ -77,16 +81,16 @@ func (r *Region) Note(text string) {
 }
 
 // Rest records that no message is in flight. It returns the argument for Resume.
-func (r *Region) Rest() (at uint64) {
+func (r *Record) Rest() (at uint64) {
 	at, r.words[1] = r.words[1], 0
 	return at
 }
 
 // Resume restores the record from before Rest.
-func (r *Region) Resume(at uint64) { r.words[1] = at }
+func (r *Record) Resume(at uint64) { r.words[1] = at }
 
 // Close unmaps the file.
-func (r *Region) Close() error {
+func (r *Record) Close() error {
 	if r.memory == nil {
 		return nil
 	}

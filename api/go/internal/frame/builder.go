@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Builder makes frames. Set the exported fields, add messages and call Frame. Reset prepares the builder for the next
-// frame and keeps the buffers. Either all messages have keys, or none of them.
+// Builder makes frames. Set the exported fields. For each message, call the Use methods and then Add, AddAbsent or
+// Extend. Frame returns the frame, and Reset prepares the next one. Either all messages have keys, or none of them.
 type Builder struct {
 	Port        uint16
 	Encoding    byte
@@ -31,7 +31,7 @@ type Builder struct {
 // Count returns the number of messages.
 func (b *Builder) Count() int { return len(b.lengths) }
 
-// BodyBytes returns an upper bound for the length of the body.
+// BodyBytes returns an upper bound for the length of the body, the frame without its header.
 func (b *Builder) BodyBytes() int {
 	return 64 + len(b.values) + len(b.keyBytes) + 4*(len(b.keyLengths)+len(b.keyIndexes)+len(b.lengths)) +
 		8*(len(b.sequences)+len(b.timestamps)) + len(b.headers) + 4*len(b.headEnds) + len(b.absent)
@@ -178,8 +178,8 @@ func (b *Builder) appendAbsent(out []byte) []byte {
 	return out
 }
 
-// WriteFramed writes a frame of messages as they arrive over the network, each with the header of its framing and its
-// payload.
+// WriteFramed writes a frame of messages as they arrive over the network: values contains each message with the header
+// of its framing.
 func WriteFramed(port uint16, sequence uint64, timestampMs int64, count int, values []byte) ([]byte, error) {
 	if len(values) > MaxBodyBytes {
 		return nil, damaged("the body has %d bytes; at most %d fit into a frame", len(values), MaxBodyBytes)
@@ -189,7 +189,7 @@ func WriteFramed(port uint16, sequence uint64, timestampMs int64, count int, val
 	return out, nil
 }
 
-// seal fills in the header of a frame after its body has been written.
+// seal writes the header of a frame, with its checksum, after the body has been written.
 func seal(out []byte, h Header) {
 	copy(out, magic)
 	out[4], out[5] = h.Flags, h.Encoding

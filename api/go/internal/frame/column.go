@@ -2,7 +2,7 @@ package frame
 
 import "encoding/binary"
 
-// Column is a list of unsigned integers of one width, as it is stored in a frame. The zero value is empty.
+// Column is a list of unsigned integers in a frame, each with the same number of bytes. The zero value is empty.
 type Column struct {
 	width int
 	data  []byte

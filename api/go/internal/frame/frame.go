@@ -1,5 +1,5 @@
-// Package frame reads and writes frames. A frame is many messages in one byte string. SPECIFICATION.md, section 2,
-// describes the layout.
+// Package frame reads and writes frames: byte strings that contain many messages for one port, with their keys, times
+// and numbers in columns. SPECIFICATION.md, section 2, describes the layout.
 package frame
 
 import (
@@ -26,22 +26,26 @@ const (
 	allFlags = 1<<iota - 1
 )
 
-// These are the encodings of values that this package handles.
+// These are the encodings of values, as in the header of a frame, that this package knows: bytes whose lengths are in a
+// column, and bytes from the network with their framing.
 const (
 	Plain  = 0
 	Framed = 1
 )
 
-// DeadLetterPort is the port of frames whose values are dead letters. In a dead letter, it stands for an unknown port.
+// DeadLetterPort is the port of frames whose values are dead letters. Within a dead letter, it means that the port of the
+// source is unknown.
 const DeadLetterPort = 65535
 
-// TickPort is the port of ticks, which are frames without messages.
+// TickPort is the port of ticks: frames without messages that carry a time.
 const TickPort = 65534
 
-// VisitPort is the port of visits, whose only value is a Visit of the worker protocol.
+// VisitPort is the port of visits, which call user code for every key of a state. The only value of such a frame is a
+// Visit of the worker protocol.
 const VisitPort = 65533
 
-// MaxPorts is the maximum number of ports of an application. Greater port numbers are for control frames.
+// MaxPorts is the maximum number of ports of an application. Greater port numbers are for control frames and dead
+// letters.
 const MaxPorts = VisitPort
 
 // IsControl reports whether frames of a port are ticks or visits, which go to all buckets of a stage.
@@ -97,7 +101,7 @@ func (f *Frame) TimestampOf(i int) int64 {
 	return f.TimestampMs + int64(f.timestamps.At(i))
 }
 
-// HasAbsent reports whether messages may lack a value.
+// HasAbsent reports whether messages of the frame may lack a value, as a tombstone in Kafka does.
 func (f *Frame) HasAbsent() bool { return f.Flags&FlagAbsent != 0 }
 
 // IsAbsent reports whether a message has no value.
@@ -245,6 +249,7 @@ func (b *body) column(count int) (Column, error) {
 	return Column{int(width[0]), data}, err
 }
 
+// pieces reads a column of lengths, and then as many byte strings. It appends them to into.
 func (b *body) pieces(count int, into [][]byte) ([][]byte, error) {
 	lengths, err := b.column(count)
 	if err != nil {

@@ -1,6 +1,7 @@
 package frame
 
-// Span is the range of a frame's sequence numbers. Spans determine the order among frames.
+// Span is the range of the sequence numbers of a frame's messages. Callers compare spans to process the messages of
+// several frames in order, without reading the whole frames.
 type Span struct {
 	Port        uint16
 	Count       int
@@ -38,6 +39,7 @@ func ReadSpan(data []byte) (s Span, rest []byte, err error) {
 	return s, data[end:], nil
 }
 
+// extend sets the range. The column has the differences of the sequence numbers to s.First.
 func (s *Span) extend(differences Column) {
 	least, top, last := differences.At(0), uint64(0), uint64(0)
 	for i, n := 0, differences.Len(); i < n; i++ {

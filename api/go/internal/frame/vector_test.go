@@ -37,7 +37,7 @@ func unhex(t *testing.T, text string) []byte {
 	return bytes
 }
 
-// check says in what way a frame differs from a case.
+// check returns an error that describes how a frame differs from a test vector.
 func check(c frameCase, data []byte) error {
 	var f frame.Frame
 	rest, err := f.Read(data)
@@ -71,7 +71,8 @@ func check(c frameCase, data []byte) error {
 	return nil
 }
 
-// build writes the frame of a case; ok is false for columns that this writer does not have.
+// build writes the frame that a test vector describes. ok is false if the frame has columns that Builder does not
+// write.
 func build(t *testing.T, c frameCase) (bytes []byte, ok bool) {
 	t.Helper()
 	var err error

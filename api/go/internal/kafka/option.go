@@ -1,4 +1,5 @@
-// Package kafka reads the command-line options with which Wallaroo's programs describe their Kafka topics.
+// Package kafka reads the command-line options with which programs of Wallaroo's own API describe their Kafka topics,
+// e.g. --in_topic and --in_brokers.
 package kafka
 
 import (
@@ -32,8 +33,8 @@ var (
 		regexp.MustCompile(`^[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?(,[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?)*$`)}
 )
 
-// option describes one option. Its setting is a setting of Kafka's client, or empty if this package evaluates the
-// option.
+// option describes one command-line option. setting is the setting of Kafka's client that it becomes, or empty if this
+// package evaluates the option itself.
 type option struct {
 	name    string
 	kind    kind
@@ -146,6 +147,7 @@ func read(what, name string, args []string, options []option) (map[string]string
 	return values, found
 }
 
+// last returns the value of the last option with a name. If there is none, given is false.
 func last(args []string, flag string) (value string, given bool) {
 	for i, arg := range args {
 		if text, ok := strings.CutPrefix(arg, flag+"="); ok {
@@ -157,6 +159,7 @@ func last(args []string, flag string) (value string, given bool) {
 	return value, given
 }
 
+// brokers splits a list HOST:PORT,... and adds Kafka's default port where there is none.
 func brokers(list string) (addresses []string) {
 	for _, item := range strings.Split(list, ",") {
 		host, port, named := strings.Cut(item, ":")

@@ -1,5 +1,5 @@
-// Package known finds types by their names, so that a process can read values of a type that it has not used yet,
-// written by another process of the program.
+// Package known finds types of the program by their names. A worker needs this to read a value that another process of
+// the program has written, and whose type it has not used itself yet.
 package known
 
 import (
@@ -21,7 +21,7 @@ func init() {
 	}
 }
 
-// Register registers a type. For a pointer type it registers the target type.
+// Register registers a type, so that Lookup finds it. For a pointer type it registers the target type.
 func Register(t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -35,7 +35,7 @@ var registersMain atomic.Bool
 // `wallaroo build` registers the types of a program.
 func RegisterMain() { registersMain.Store(true) }
 
-// Has reports whether a type is registered under its name.
+// Has reports whether Lookup finds this very type by its name. Only then another process can read its values.
 func Has(t reflect.Type) bool {
 	if found, ok := Lookup(Name(t)); ok {
 		return found == t

@@ -9,10 +9,10 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// mostEntries is the length beyond which a log is compacted.
+// mostEntries is the number of entries of a state log above which it is compacted.
 const mostEntries = 16
 
-// bucket holds the states of one bucket's keys: as a log, and also as live objects if they are kept between calls.
+// bucket holds the states of one bucket: as a state log, and also as live objects if they are kept between calls.
 type bucket struct {
 	log  [][]byte
 	live *state.Bucket
@@ -33,7 +33,7 @@ func (b *bucket) run(executor *stage.Executor, frames []byte, settings Settings)
 }
 
 // call processes frames with the live states, and appends the changed states to the log. With isWhole it writes all
-// states.
+// states as a new log.
 func (b *bucket) call(executor *stage.Executor, live *state.Bucket, frames []byte, isWhole, keepsLive bool) ([]stage.OutputFrame, error) {
 	call := executor.NewCall(live, func() (*state.Bucket, error) { return b.load(executor) })
 	if err := call.Run(frames); err != nil {
@@ -62,7 +62,8 @@ func (b *bucket) compact(executor *stage.Executor) error {
 	return err
 }
 
-// take returns the live states for a change, loaded from the log if there is no live copy.
+// take removes and returns the live states, because a failed call leaves them unusable. Without live states it loads
+// them from the log.
 func (b *bucket) take(executor *stage.Executor) (*state.Bucket, error) {
 	live := b.live
 	if live == nil {
@@ -104,7 +105,7 @@ func (e *Engine) State(name string, key []byte) (any, error) {
 	return nil, nil
 }
 
-// Keys returns the keys with state in no particular order.
+// Keys returns the keys that have a state of this name, in no particular order.
 func (e *Engine) Keys(name string) (keys []string, err error) {
 	for number := range e.settings.Buckets {
 		table, err := e.table(name, number)

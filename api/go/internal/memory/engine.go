@@ -1,5 +1,5 @@
-// Package memory runs an application in this process with the executors of a worker. Slices and maps take the place of
-// journal, shuffle and state store. Nothing survives the process.
+// Package memory runs an application in this process, for tests of user programs (package wallarootest). It uses the
+// executors of a worker. Slices and maps take the place of journal, shuffle and state store.
 package memory
 
 import (
@@ -21,11 +21,11 @@ type Engine struct {
 	levels   []*level
 	settings Settings
 	batches  uint64
-	visited  map[uint64]int // number of keys, by the id of the visit
+	visited  map[uint64]int // number of keys that a visit has reached, by the id of the visit
 	fired    uint64         // number of timers that fired since the last call of Fired
 }
 
-// level is a stage of the plan and its buckets.
+// level is a stage of the plan, with its buckets. The number of a level is that of the shuffles before it.
 type level struct {
 	executor *stage.Executor
 	entries  map[uint16]bool // ports of the accepted frames; includes ticks if the level has windows or timed steps
@@ -33,7 +33,7 @@ type level struct {
 	buckets  map[uint32]*bucket
 }
 
-// row is a frame on the way from one level to the next.
+// row is a frame on its way to a later stage, or out of the application.
 type row struct {
 	bucket   int32 // -1 if the frame leaves the application
 	port     uint16
@@ -42,7 +42,7 @@ type row struct {
 	frame    []byte
 }
 
-// New compiles an application. It returns the findings of the declaration and of the planner.
+// New compiles an application. If its declaration or its plan is faulty, New returns the findings.
 func New(application *declaration.Application, settings Settings) (*Engine, []diagnostic.Diagnostic, error) {
 	if found := application.Check(); len(found) > 0 {
 		return nil, found, nil
@@ -69,6 +69,7 @@ func New(application *declaration.Application, settings Settings) (*Engine, []di
 	return e, nil, nil
 }
 
+// newLevel compiles a stage, and finds out which frames its state steps accept.
 func newLevel(application *declaration.Application, described *pb.Stage, settings Settings) (*level, error) {
 	executor, err := stage.New(application, described)
 	if err != nil {
@@ -97,7 +98,7 @@ func newLevel(application *declaration.Application, described *pb.Stage, setting
 	return l, nil
 }
 
-// PortOf returns the port of a source or sink.
+// PortOf returns the port (the number in frames) of a source or sink, given by its path.
 func (e *Engine) PortOf(path string) uint16 { return e.plan.Ports[path] }
 
 // Run processes the frames of one micro-batch. It returns the output of the application: frames of sinks and of dead
@@ -152,6 +153,7 @@ func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 	return rows, nil
 }
 
+// newRow makes a row of an output frame. ordinal orders rows with one sequence number.
 func newRow(bucket int32, ordinal int, data []byte) (row, error) {
 	span, _, err := frame.ReadSpan(data)
 	return row{bucket, span.Port, span.First, ordinal, data}, err
@@ -186,6 +188,7 @@ func (e *Engine) runLevel(k int, rows []row) (made []row, err error) {
 	return made, nil
 }
 
+// runBucket runs the state steps of a level on the rows of one bucket.
 func (e *Engine) runBucket(level *level, number uint32, rows []row) ([]stage.OutputFrame, error) {
 	slices.SortStableFunc(rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.sequence, b.sequence), cmp.Compare(a.ordinal, b.ordinal))

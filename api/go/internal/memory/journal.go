@@ -49,7 +49,8 @@ func (j *Journal) Write(port uint16, encoding byte, hasKeys bool, arrivals []Arr
 	return b.Frame()
 }
 
-// Wire returns a frame with messages of a TCP source as they arrive over the network, with their framing.
+// Wire returns a frame with messages of a TCP source. data has them as they arrive over the network, with their
+// framing.
 func (j *Journal) Wire(port uint16, timestampMs int64, count int, data []byte) ([]byte, error) {
 	first := j.next
 	j.next += uint64(count)
@@ -104,8 +105,9 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 	return messages, nil
 }
 
-// Batch returns how many of the frames can be in the next micro-batch. Consecutive ticks are not in one micro-batch:
-// they have the same sequence number, so windows of a later level would get results of the first one after the last.
+// Batch returns how many of the frames can be in the next micro-batch. Consecutive ticks cannot be in one micro-batch:
+// they have the same sequence number, so windows of a later level would get results of the first tick after the last
+// one.
 func Batch(frames [][]byte) int {
 	for i := 1; i < len(frames); i++ {
 		if isTick(frames[i-1]) && isTick(frames[i]) {

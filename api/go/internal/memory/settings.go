@@ -9,7 +9,8 @@ import (
 // defaultFrameBytes is the size at which a frame is closed, unless Drawn chooses another size at random.
 const defaultFrameBytes = 1 << 20
 
-// Settings control a run. They may change the order of an application's output among keys, but nothing else.
+// Settings control how an Engine runs an application: choices that may change the order of its output among keys, but
+// nothing else.
 type Settings struct {
 	Buckets       uint32
 	FrameBytes    uint32
@@ -36,7 +37,7 @@ func (s Settings) chunk(frames int) int {
 	return 1 + s.Draw.IntN(frames)
 }
 
-// arranged returns the order in which to process the buckets.
+// arranged returns the numbers of the buckets in the order in which to process them.
 func (s Settings) arranged(mine map[uint32][]row) []uint32 {
 	numbers := slices.Sorted(maps.Keys(mine))
 	if s.Draw != nil {

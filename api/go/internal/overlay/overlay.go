@@ -1,5 +1,6 @@
-// Package overlay prepares programs in the style of Wallaroo's tutorials for the Go compiler without changing their
-// files. It replaces import "C" by a stand-in, and an empty main function by one that starts the worker.
+// Package overlay prepares programs for `wallaroo build`, which passes replacements of their files to the Go compiler.
+// In programs in the style of Wallaroo's tutorials, it replaces import "C" by a stand-in, and an empty main function by
+// one that starts the worker. The files of the program do not change.
 package overlay
 
 import (
@@ -27,14 +28,14 @@ const (
 // starters are the functions that start the worker in a program with its own main function, each with its package.
 var starters = []struct{ name, function string }{{"worker", "Main"}, {"goka", "Serve"}}
 
-// Build describes how to build a program.
+// Build is the result of Prepare: how to build a program, or why it cannot be built.
 type Build struct {
 	Replace     map[string]string       `json:"replace"`     // path → path of its replacement for the compiler
 	Cgo         []string                `json:"cgo"`         // names of C for which the program needs cgo
 	Diagnostics []diagnostic.Diagnostic `json:"diagnostics"` // why the program cannot be built
 }
 
-// program is a parsed main package.
+// program is the parsed main package of a user's program.
 type program struct {
 	directory string
 	set       *token.FileSet
@@ -50,7 +51,7 @@ type sourceFile struct {
 	syntax  *ast.File
 }
 
-// Prepare analyses the program in a directory and writes changed copies of its files into another directory.
+// Prepare analyses the program in a directory, and writes changed copies of its files into another directory.
 func Prepare(directory, into string) (*Build, error) {
 	directory, err := filepath.Abs(directory)
 	if err != nil {
@@ -155,8 +156,8 @@ func (p *program) isMain() bool {
 	return len(p.files) == 0 || p.files[0].syntax.Name.Name == "main"
 }
 
-// reportNoSetup reports that a program lacks parts. The text depends on the package that the program uses to declare
-// its application.
+// reportNoSetup reports that a program does not start a worker. The remedy depends on the package with which the
+// program declares its application.
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
 	switch declares := func(name string) bool {
@@ -199,6 +200,7 @@ func (f *sourceFile) callsWorker() bool {
 	return false
 }
 
+// checkSetup reports parameters or results with which the generated main function cannot call ApplicationSetup.
 func (p *program) checkSetup() {
 	parameters, results := p.setup.Type.Params.NumFields(), p.setup.Type.Results
 	if p.arguments() == "" {

@@ -30,7 +30,7 @@ func ApplicationSetup() *C.char { fmt.Print(); return C.CString("C.char") }
 func main() {}
 `
 
-// prepare writes a program of one file and prepares it.
+// prepare writes a program of one file, app.go, and prepares it. original is the path of the file.
 func prepare(t *testing.T, content string) (result *overlay.Build, original string) {
 	t.Helper()
 	directory := t.TempDir()

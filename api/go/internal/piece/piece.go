@@ -37,15 +37,15 @@ func Write(port uint16, encoding byte, key, value []byte, size int) (entries [][
 	return entries, nil
 }
 
-// Joiner joins the pieces of states. The pieces of a state must follow each other in order. The zero value is ready to
-// use.
+// Joiner joins the pieces of states that are read from a state log. The pieces of a state must follow each other in
+// order. The zero value is ready to use.
 type Joiner struct {
 	data  []byte
 	next  uint32
 	first [3]string // port and encoding, key, and count of pieces: the same for all pieces of a state
 }
 
-// Is reports whether a frame is a piece of a state.
+// Is reports whether an entry of a state log is a piece of a state, and not a list of whole states.
 func Is(f *frame.Frame) bool { return f.Flags&frame.FlagHeaders != 0 }
 
 // Take adds a piece. It returns the whole state after the last piece, and nil before.
@@ -75,6 +75,7 @@ func (j *Joiner) End() error {
 	return nil
 }
 
+// numbers reads the number of a piece, and the count of pieces of its state.
 func numbers(f *frame.Frame) (number, count uint32, err error) {
 	if f.Count == 1 && len(f.Keys) == 1 && !f.HasAbsent() && len(f.Headers[0]) == headerBytes {
 		h := f.Headers[0]

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/testdata/vector"
 )
 
-// join reads the entries of a log and returns the last state.
+// join reads entries of a state log, which are pieces, and returns the last state.
 func join(t *testing.T, entries []string) (state string, err error) {
 	t.Helper()
 	joiner := piece.Joiner{}

@@ -1,5 +1,5 @@
-// Package plan cuts an application into stages at the shuffles. The result is the same as that of the runtime's
-// planner; a test compares the two. The package handles only programs that run all steps themselves.
+// Package plan cuts an application into stages at the shuffles, so that package memory can run it without the runtime.
+// The stages are those of the runtime's planner; a test compares the two. The program must run all steps itself.
 package plan
 
 import (
@@ -22,35 +22,31 @@ type Plan struct {
 	Levels     []*pb.Stage       // Levels[0] begins with the sources, Levels[k] after k shuffles
 }
 
-// part is a source, step or sink. Sources and sinks are steps without a kind.
+// part is a source, step or sink of the application. Here, sources and sinks are steps without a kind.
 type part struct {
 	*declaration.Step
 	isSink bool
 }
 
-// draft is a plan that Compile has not completed yet.
+// draft is a plan in the making, with what the passes of Compile have found out so far.
 type draft struct {
 	parts  []*part // parts of the topology, each after its inputs
-	byPath map[string]*part
 	plan   *Plan
 	levels map[string][]int           // levels at which a part passes on messages; for a sink, levels at which it is an exit
-	timed  map[string]bool            // parts that need the timestamps of messages
-	times  map[string]map[string]bool // by kind of time, the parts upstream of steps that use it
+	timed  map[string]bool            // windows, steps of states with timers or a TTL, and all parts before them
+	times  map[string]map[string]bool // the same parts, by the kind of time
 	found  []diagnostic.Diagnostic
 }
 
-// Compile cuts a topology into stages for a number of buckets. It reports steps of other programs and a state that
-// feeds itself (P303), and too many parts (T104).
+// Compile cuts an application into stages for a number of buckets. It reports steps of other programs and a state whose
+// results lead back to it (P303), and too many sources, state steps and sinks (T104).
 func Compile(application *declaration.Application, buckets, frameBytes uint32) (*Plan, []diagnostic.Diagnostic) {
 	d := &draft{
-		parts: partsOf(application), byPath: map[string]*part{}, levels: map[string][]int{},
-		timed: map[string]bool{}, times: map[string]map[string]bool{topology.IngestTime: {}, topology.EventTime: {}},
-		plan: &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
+		parts: partsOf(application), levels: map[string][]int{},
+		times: map[string]map[string]bool{},
+		plan:  &Plan{Ports: map[string]uint16{}, States: map[string]int{}, StatePorts: map[string]uint16{}},
 	}
-	for _, p := range d.parts {
-		d.byPath[p.Path] = p
-	}
-	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimed, (*draft).findTimes} {
+	for _, pass := range []func(*draft){(*draft).checkPrograms, (*draft).numberPorts, (*draft).findLevels, (*draft).findTimes} {
 		if pass(d); len(d.found) > 0 {
 			return nil, d.found
 		}
@@ -82,6 +78,7 @@ func (d *draft) report(code string, p *part, pairs ...any) {
 	d.found = append(d.found, diagnostic.Of(code, pairs...).At("/pipelines/"+p.Path, "", 0))
 }
 
+// checkPrograms reports steps that another program runs.
 func (d *draft) checkPrograms() {
 	for _, p := range d.parts {
 		if p.Remote != nil {
@@ -115,9 +112,9 @@ func (d *draft) numberPorts() {
 	}
 }
 
-// findLevels puts all steps of a state on the deepest level that one of them needs. If a step is moved down, steps
-// downstream may have to move, too, so this repeats until no step moves. A state that feeds itself is reported, because
-// it would move forever.
+// findLevels decides at which level (after how many shuffles) each part runs. All steps of a state are on the deepest
+// level that one of them needs. If a step moves down, steps downstream may have to move, too, so this repeats until no
+// step moves. A state whose results lead back to it is reported, because it would move forever.
 func (d *draft) findLevels() {
 	for moved := true; moved && len(d.found) == 0; {
 		moved = false
@@ -127,6 +124,8 @@ func (d *draft) findLevels() {
 	}
 }
 
+// putOnLevels sets the levels of a part from those of its inputs. moved reports whether this changes the level of a
+// state.
 func (d *draft) putOnLevels(p *part) (moved bool) {
 	levels, deepest := d.levelsOf(p.Inputs)
 	if p.State != nil {
@@ -143,17 +142,15 @@ func (d *draft) putOnLevels(p *part) (moved bool) {
 	return moved
 }
 
-// levelsOf returns the levels at which the parts at paths pass on messages, and the deepest level. Without paths the
-// result is level 0.
+// levelsOf returns the levels at which the parts at these paths pass on messages, and the deepest of them. A part
+// without inputs is a source, at level 0.
 func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	if len(paths) == 0 {
 		return []int{0}, 0
 	}
-	seen := map[int]bool{}
 	for _, path := range paths {
 		for _, level := range d.levels[path] {
-			if !seen[level] {
-				seen[level] = true
+			if !slices.Contains(levels, level) {
 				levels = append(levels, level)
 			}
 			deepest = max(deepest, level)
@@ -162,45 +159,37 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	return levels, deepest
 }
 
-// findTimed marks the parts whose frames must carry timestamps: windows, steps of states with times, and every part
-// upstream of them.
-func (d *draft) findTimed() {
-	states := map[string]bool{}
+// findTimes finds the windows, the steps of states with timers or a TTL, and all parts before them.
+func (d *draft) findTimes() {
+	timed, used := map[string]bool{}, map[string]string{} // by name of the state
 	for _, p := range d.parts {
-		if p.State != nil && (p.Window != nil || p.Time() != "") {
-			states[p.State.Name] = true
+		time := p.kindOfTime()
+		if time != "" {
+			used[p.State.Name] = time
+		}
+		if time != "" || p.Window != nil {
+			timed[p.State.Name] = true
 		}
 	}
-	for i := len(d.parts) - 1; i >= 0; i-- {
-		p := d.parts[i]
-		if !d.timed[p.Path] && (p.State == nil || !states[p.State.Name]) {
-			continue
-		}
-		d.timed[p.Path] = true
-		for _, input := range p.Inputs {
-			d.timed[input] = true
-		}
+	d.timed = d.upTo(func(p *part) bool { return p.State != nil && timed[p.State.Name] })
+	for _, time := range []string{topology.IngestTime, topology.EventTime} {
+		d.times[time] = d.upTo(func(p *part) bool { return p.State != nil && used[p.State.Name] == time })
 	}
 }
 
-// findTimes marks the parts upstream of the steps that use each kind of time.
-func (d *draft) findTimes() {
-	used := map[string]string{} // by name of the state
-	for _, p := range d.parts {
-		if time := p.kindOfTime(); time != "" {
-			used[p.State.Name] = time
-		}
-	}
+// upTo returns the parts that isLast accepts, and all parts upstream of them.
+func (d *draft) upTo(isLast func(*part) bool) map[string]bool {
+	found := map[string]bool{}
 	for _, p := range slices.Backward(d.parts) {
-		for time, upstream := range d.times {
-			if !upstream[p.Path] && (p.State == nil || used[p.State.Name] != time) {
-				continue
-			}
-			for _, input := range p.Inputs {
-				upstream[input] = true
-			}
+		if !found[p.Path] && !isLast(p) {
+			continue
+		}
+		found[p.Path] = true
+		for _, input := range p.Inputs {
+			found[input] = true
 		}
 	}
+	return found
 }
 
 // kindOfTime returns the kind of time that a step uses, or "" if it uses none.
@@ -236,6 +225,8 @@ func (d *draft) nodesAt(level int) (nodes []*pb.Node) {
 	return nodes
 }
 
+// entryAt returns the node through which messages enter a level at a part, or nil if the part is no entry of this
+// level.
 func (d *draft) entryAt(level int, p *part) *pb.Node {
 	port := uint32(d.plan.Ports[p.Path])
 	switch {
@@ -254,15 +245,15 @@ func (d *draft) entryAt(level int, p *part) *pb.Node {
 // inputsAt returns those inputs of a part that pass on messages at a level.
 func (d *draft) inputsAt(level int, p *part) (inputs []string) {
 	for _, input := range p.Inputs {
-		for _, each := range d.levels[input] {
-			if each == level {
-				inputs = append(inputs, input)
-			}
+		if slices.Contains(d.levels[input], level) {
+			inputs = append(inputs, input)
 		}
 	}
 	return inputs
 }
 
+// follower returns the node of a part that gets messages from other nodes of its level. For a state step this is the
+// exit to the shuffle.
 func (d *draft) follower(p *part, inputs []string) *pb.Node {
 	node := &pb.Node{Path: p.Path, Inputs: inputs, Port: uint32(d.plan.Ports[p.Path])}
 	switch {

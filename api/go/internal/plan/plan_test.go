@@ -15,7 +15,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// The runtime's plan of a topology; tests/model/plans.py writes it.
+// golden is a topology with the plan that the runtime makes of it. tests/model/plans.py writes the file.
 type golden struct {
 	Name     string
 	Topology struct {

@@ -31,7 +31,7 @@ const (
 	defaultDecimal = "DECIMAL(38,18)"
 )
 
-// scalars maps the kinds of strings, bool and numbers to their forms.
+// scalars maps the kinds of strings, bool and numbers to their column types.
 var scalars = map[reflect.Kind]form{
 	reflect.String:  {sql: "STRING", read: readText, write: writeText},
 	reflect.Bool:    {sql: "BOOLEAN", read: readBool, write: writeBool},
@@ -44,7 +44,7 @@ var scalars = map[reflect.Kind]form{
 	reflect.Float32: {sql: "FLOAT", bits: 32, read: readFloat, write: writeFloat},
 }
 
-// times maps a tag of a time.Time to its form.
+// times maps the tag `spark:"..."` of a field of type time.Time to the column type.
 var times = map[string]form{
 	"":              {sql: "TIMESTAMP", read: readTime, write: writeTime},
 	"TIMESTAMP":     {sql: "TIMESTAMP", read: readTime, write: writeTime},
@@ -52,18 +52,20 @@ var times = map[string]form{
 	"DATE":          {sql: "DATE", read: readDate, write: writeDate},
 }
 
-// compiler makes forms for types, and collects the reasons why types cannot be columns.
+// compiler makes column types for Go types, and collects the reasons why Go types cannot be columns.
 type compiler struct {
 	faults []Fault
 	within map[reflect.Type]bool // structs that contain the current type
 }
 
+// wrong adds a fault. It returns nil, the form of a faulty type.
 func (c *compiler) wrong(at, actual, expected, fix string) *form {
 	c.faults = append(c.faults, Fault{at, actual, expected, fix})
 	return nil
 }
 
-// form makes the form of a type, or returns nil after a fault. tag is the type of Spark, or "" for the default.
+// form makes the column type of a Go type. It returns nil if there is none, after it has added a fault. tag is the
+// value of the field's tag `spark:"..."`, which chooses among Spark's types, or "". at names the field in faults.
 func (c *compiler) form(t reflect.Type, tag, at string) *form {
 	made := form{goType: t}
 	switch {
@@ -124,7 +126,7 @@ func (c *compiler) pointer(t reflect.Type, tag, at string) *form {
 	return &form{sql: item.sql, goType: t, nullable: true, item: item, read: readPointer, write: writePointer}
 }
 
-// hasOwnForm reports whether a type defines its own JSON form, and records this as a fault.
+// hasOwnForm reports whether a type has methods for its own JSON form, and adds this as a fault.
 func (c *compiler) hasOwnForm(t reflect.Type, at string) bool {
 	for _, of := range ownForms {
 		if t.Kind() == reflect.Interface || !t.Implements(of) && !reflect.PointerTo(t).Implements(of) {
@@ -140,7 +142,7 @@ func (c *compiler) hasOwnForm(t reflect.Type, at string) bool {
 	return false
 }
 
-// compound makes the form of a slice, a map or a struct.
+// compound makes the column type of a slice, a map or a struct.
 func (c *compiler) compound(t reflect.Type, tag, at string) *form {
 	switch {
 	case t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8:
@@ -163,7 +165,8 @@ func (c *compiler) compound(t reflect.Type, tag, at string) *form {
 	return c.wrong(at, t.String(), ofAColumn, remedy(t))
 }
 
-// collection makes the form of a slice or map. The tag contains the whole type, e.g. `ARRAY<DATE>`, or is empty.
+// collection completes the column type of a slice or map. opening begins the SQL type, such as ARRAY<. The tag is the
+// whole type, e.g. ARRAY<DATE>, or empty.
 func (c *compiler) collection(t reflect.Type, opening, tag, at string, made form) *form {
 	if tag != "" {
 		inner, is := strings.CutPrefix(tag, opening)

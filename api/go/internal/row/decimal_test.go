@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestDecimalsThatFit compares with exact arithmetic.
+// TestDecimalsThatFit draws numbers, and compares the result with exact arithmetic.
 func TestDecimalsThatFit(t *testing.T) {
 	d := rand.New(rand.NewPCG(5, 5))
 	fitting := 0

@@ -203,7 +203,7 @@ func TestRowsComeBackAsTheyWere(t *testing.T) {
 	}
 }
 
-// cross writes a row, and a state that has it, as between stages. The row that is read is written as before.
+// cross serializes a row between stages, and within a state. The row that is read back has the same JSON.
 func cross(t *testing.T, rows *row.Rows, value reflect.Value, written string) {
 	t.Helper()
 	known.Register(value.Type())
@@ -237,7 +237,7 @@ func cross(t *testing.T, rows *row.Rows, value reflect.Value, written string) {
 	}
 }
 
-// spoil changes bytes of a row. If they can still be read, they are JSON, and the value can be written as a row.
+// spoil changes bytes of a row. If the row can still be read, it is JSON, and its value can be written as a row.
 func (d drawn) spoil(t *testing.T, rows *row.Rows, of reflect.Type, written []byte) {
 	for range 5 {
 		spoiled := append([]byte{}, written...)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// candidate is a field that becomes a column unless another field with the same name has precedence.
+// candidate is a field that becomes a column, unless another field with the same column name has precedence.
 type candidate struct {
 	field    reflect.StructField
 	name     string
@@ -16,7 +16,7 @@ type candidate struct {
 	isTagged bool
 }
 
-// structure makes the form of a struct.
+// structure makes the column type of a struct.
 func (c *compiler) structure(t reflect.Type, at string) *form {
 	if c.within[t] {
 		return c.wrong(at, t.String()+", which has itself in it", ofAColumn, "use a slice of structs without it, or "+leaveOut)
@@ -47,7 +47,8 @@ func (c *compiler) structure(t reflect.Type, at string) *form {
 	return made
 }
 
-// candidates returns the fields of a struct. An embedded struct is replaced by its fields.
+// candidates returns the fields of a struct. An embedded struct is replaced by its fields. index is the path to the
+// struct from the outermost one.
 func (c *compiler) candidates(t reflect.Type, at string, index []int) (all []candidate) {
 	for i := range t.NumField() {
 		field := t.Field(i)

@@ -70,7 +70,7 @@ func (r *reader) word(word string) bool {
 	return true
 }
 
-// wants returns the error for a next value that does not fit the form. The error shows this value.
+// wants returns the error for a next value that does not fit the column type. The error shows this value.
 func (r *reader) wants(f *form) error {
 	if r.peek() == 'n' && r.word("null") {
 		return &Error{"", "is null; only the type *" + f.goType.String() + " takes null"}
@@ -78,8 +78,8 @@ func (r *reader) wants(f *form) error {
 	return &Error{"", "is " + r.shown() + "; expected " + diagnostic.Cut(f.sql, 2*mostShown)}
 }
 
-// shown skips the next value and returns it for an error, cut to mostShown characters. At the end of the data it returns
-// the word "cut".
+// shown skips the next value and returns it for an error, cut to mostShown characters. At the end of the data it
+// returns the word "cut".
 func (r *reader) shown() string {
 	if r.at >= len(r.data) {
 		return "cut"
@@ -133,6 +133,7 @@ func (r *reader) quoted() (text []byte, isPlain bool, err error) {
 	return nil, false, &Error{"", "is cut in a text"}
 }
 
+// shownRest returns the start of the remaining text, for an error.
 func (r *reader) shownRest() string {
 	if r.at >= len(r.data) {
 		return "its end"
@@ -183,7 +184,7 @@ func (r *reader) skip() ([]byte, error) {
 	return value, nil
 }
 
-// inside adds a part, such as a field or an index, in front of the column's path in an error.
+// inside adds a field or an index, e.g. "user" or "[0]", in front of the column's path in an error.
 func inside(part string, err error) error {
 	if wrong := (*Error)(nil); errors.As(err, &wrong) {
 		return wrong.in(part)

@@ -24,11 +24,11 @@ func readStruct(f *form, r *reader, into reflect.Value) error {
 	}
 	next, count := 0, 0
 	err := r.members(f, func(name []byte) error {
-		at := next
-		if at == len(f.columns) || f.columns[at].name != string(name) {
-			at = f.find(string(name))
+		at, has := next, next < len(f.columns) && f.columns[next].name == string(name)
+		if !has {
+			at, has = f.byName[strings.ToLower(string(name))]
 		}
-		if at < 0 {
+		if !has {
 			_, err := r.skip()
 			return err
 		}
@@ -53,14 +53,6 @@ func readStruct(f *form, r *reader, into reflect.Value) error {
 		}
 	}
 	return nil
-}
-
-// find returns the index of the column with this name in any case, or -1 if there is none.
-func (f *form) find(name string) int {
-	if at, has := f.byName[strings.ToLower(name)]; has {
-		return at
-	}
-	return -1
 }
 
 // of returns the field of a struct value that belongs to the column.
@@ -133,7 +125,8 @@ func readDecimal(f *form, r *reader, into reflect.Value) error {
 	return nil
 }
 
-// textOf reads a text and converts it with read. If read fails, the error is that the text does not fit the form.
+// textOf reads a text and converts it with read. If read fails, the error says that the text does not fit the column
+// type.
 func textOf[V any](f *form, r *reader, read func(text string) (V, error)) (value V, err error) {
 	if r.peek() != '"' {
 		return value, r.wants(f)

@@ -1,5 +1,6 @@
-// Package row converts structs to rows of Spark and back. A row is a JSON object with all columns. The form of each
-// column follows from the type of its field. It is determined only once, when the application is declared.
+// Package row converts structs of the program to rows of Spark and back. A row is a JSON object with all columns. The
+// type of a column follows from the type of the struct's field. It is determined only once, when the application is
+// declared.
 package row
 
 import (
@@ -12,7 +13,7 @@ import (
 // Rows reads and writes rows of one struct type. It is safe for concurrent use.
 type Rows struct{ form *form }
 
-// Fault describes why a type cannot be a row or a column.
+// Fault describes why a type of the program cannot be a row or a column.
 type Fault struct {
 	Field    string // TYPE.FIELD, or T for the type itself
 	Actual   string
@@ -20,19 +21,19 @@ type Fault struct {
 	Fix      string
 }
 
-// form describes how values of a Go type are read from JSON and written.
+// form is the column type for a Go type: it describes how values are read from JSON and written.
 type form struct {
 	sql      string // Spark's type
 	goType   reflect.Type
 	nullable bool
 	read     func(f *form, r *reader, into reflect.Value) error
 	write    func(f *form, out []byte, value reflect.Value) ([]byte, error)
-	item     *form    // form of the target of a pointer, or of the elements of a slice or map
-	columns  []column // columns of a struct
-	byName   map[string]int
-	bits     int // size of a number in bits
-	digits   int // number of digits of a DECIMAL
-	scale    int // number of digits after the point of a DECIMAL
+	item     *form          // form of the target of a pointer, or of the elements of a slice or map
+	columns  []column       // columns of a struct
+	byName   map[string]int // index of each column by its name in lower case
+	bits     int            // size of a number in bits
+	digits   int            // number of digits of a DECIMAL
+	scale    int            // number of digits after the point of a DECIMAL
 }
 
 type column struct {
@@ -41,7 +42,7 @@ type column struct {
 	*form
 }
 
-// Of returns the rows of a struct type, or all faults of the type.
+// Of returns the reader and writer of rows for a struct type, or all reasons why the type cannot be a row.
 func Of(t reflect.Type) (*Rows, []Fault) {
 	if t.Kind() != reflect.Struct || t == timeType {
 		return nil, []Fault{{"T", t.String(), "a struct whose fields are the columns", "pass a struct, e.g. type Order struct { User string }"}}
@@ -54,10 +55,10 @@ func Of(t reflect.Type) (*Rows, []Fault) {
 	return &Rows{made}, nil
 }
 
-// Schema returns the columns as Spark DDL.
+// Schema returns the columns as Spark DDL, e.g. "user STRING NOT NULL, price DOUBLE NOT NULL".
 func (r *Rows) Schema() string { return ddl(r.form.columns, " ") }
 
-// Append appends the JSON of a row. After an error, out is unchanged.
+// Append appends the JSON of a row to out. value is the struct. After an error it returns out unchanged.
 func (r *Rows) Append(out []byte, value reflect.Value) ([]byte, error) {
 	made, err := r.form.write(r.form, out, value)
 	if err != nil {

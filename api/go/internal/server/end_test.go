@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// TestAnEndDoesNotWaitForEver: user code may never return, whether it runs in a process of its own or in that of a program.
+// TestAnEndDoesNotWaitForEver: the server ends although user code does not return.
 func TestAnEndDoesNotWaitForEver(t *testing.T) {
 	inside, leave := make(chan struct{}), make(chan struct{})
 	defer close(leave)

@@ -11,7 +11,7 @@ import (
 
 var errUnfinished = protocol("a bucket call without its last part")
 
-// conversation is one stream of requests for bucket calls.
+// conversation is one stream of requests for bucket calls: each call processes the messages of one bucket.
 type conversation struct {
 	stream  stream
 	cache   *state.Cache
@@ -22,7 +22,7 @@ type conversation struct {
 	open    *openCall    // call that continues with the next request; nil if the next request begins a call
 }
 
-// openCall is a bucket call in progress.
+// openCall is a bucket call that has begun and not ended.
 type openCall struct {
 	index   uint64
 	version state.Version
@@ -31,7 +31,7 @@ type openCall struct {
 	whole   bool // the client wants a snapshot of the whole state
 }
 
-// processState processes bucket calls of a stage that begins with state steps.
+// processState answers a stream of bucket calls for a stage that begins with state steps.
 func (w *Host) processState(s stream) (err error) {
 	defer guard(&err)
 	first, err := s.Recv()
@@ -79,7 +79,8 @@ func (c *conversation) nextBucket() (*pb.Bucket, error) {
 	return request.GetBucket(), nil
 }
 
-// nextLog returns the next request with a state log. Requests for bucket calls that arrive earlier are kept in waiting.
+// nextLog returns the next request with entries of a state log. Requests for later bucket calls may arrive before it,
+// and are kept in waiting.
 func (c *conversation) nextLog() (*pb.StateLog, error) {
 	for {
 		request, err := c.stream.Recv()
@@ -96,8 +97,8 @@ func (c *conversation) nextLog() (*pb.StateLog, error) {
 	}
 }
 
-// part processes a part of a bucket call: requests up to a release of outputs, or up to the end of the call. first is
-// the first request of the part.
+// part processes one part of a bucket call: all requests up to one that wants the outputs so far (a release), or up to
+// the last request of the call. first is the first request of the part.
 func (c *conversation) part(first *pb.Bucket) (err error) {
 	fault.BeforeCompute.Reach()
 	call := c.open
@@ -128,7 +129,7 @@ func (c *conversation) part(first *pb.Bucket) (err error) {
 	return c.finish(call)
 }
 
-// begin begins a bucket call with its first request.
+// begin begins a bucket call with its first request. It takes the states from the cache, or loads them.
 func (c *conversation) begin(first *pb.Bucket) (*openCall, error) {
 	version := state.Version{Counter: first.GetVersion().GetCounter(), Nonce: first.GetVersion().GetNonce()}
 	call := &openCall{index: first.GetIndex(), version: version, turn: c.turn(first.GetAlone())}
@@ -172,7 +173,7 @@ func (c *conversation) requests(call *openCall, first *pb.Bucket) (pieces [][]by
 	}
 }
 
-// release sends the outputs of a part. The call then continues.
+// release sends the outputs of a part before the end of the call, which then continues.
 func (c *conversation) release(call *openCall) error {
 	if err := c.compute(call, call.run.Release); err != nil {
 		return err
@@ -185,7 +186,7 @@ func (c *conversation) release(call *openCall) error {
 	return nil
 }
 
-// compute waits for the call's turn, calls give, and sends the outputs that give returns.
+// compute calls give when it is the call's turn, and sends the outputs that give returns.
 func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame, error)) error {
 	var outputs []stage.OutputFrame
 	err := call.turn.run(func() (err error) {
@@ -206,7 +207,7 @@ func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame,
 	return nil
 }
 
-// finish ends a call and sends its results.
+// finish ends a call, and sends the outputs of its last part, the changed states and the counts.
 func (c *conversation) finish(call *openCall) error {
 	index, version := call.index, call.version
 	var changes [][]byte
@@ -240,7 +241,8 @@ func (c *conversation) finish(call *openCall) error {
 	return nil
 }
 
-// load requests the log of a bucket from the client and builds the bucket. It waits for the call's turn to read states.
+// load requests the state log of a bucket from the client and makes the states from it. rollback means that the worker
+// has discarded its states, because the call must run again.
 func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error) {
 	index, loader := call.index, c.x.NewLoader()
 	if call.version == (state.Version{}) {

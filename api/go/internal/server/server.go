@@ -20,10 +20,10 @@ import (
 	"wallarooapi/internal/fault"
 	"wallarooapi/internal/flight"
 	"wallarooapi/internal/frame"
-	"wallarooapi/internal/life"
 	"wallarooapi/internal/stage"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/topology"
+	"wallarooapi/internal/usercode"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -33,7 +33,7 @@ const (
 	bufferBytes  = 1 << 18
 )
 
-// Host answers the calls of the runtime for one application.
+// Host has the methods that answer the calls of the runtime, for one application.
 type Host struct {
 	application   *declaration.Application
 	own           *declaration.Document
@@ -42,11 +42,11 @@ type Host struct {
 	cache         *state.Cache
 	checksPersist bool
 	maxStateBytes int
-	users         sync.RWMutex // read-locked while messages are processed, write-locked by a call that runs alone
+	users         sync.RWMutex // read-locked while user code runs, write-locked by a call that must run alone
 	work          *work
 }
 
-// Server serves the worker protocol.
+// Server is the gRPC server of a worker.
 type Server struct {
 	*grpc.Server
 	work *work
@@ -77,23 +77,23 @@ const stopTime = 500 * time.Millisecond
 // End refuses new calls, waits up to grace for running calls, and stops the server.
 func (s *Server) End(grace time.Duration) {
 	s.work.end()
-	finished := make(chan struct{})
+	if !endsWithin(grace, s.GracefulStop) {
+		endsWithin(stopTime, s.Stop) // Stop does not return if user code does not return
+	}
+}
+
+// endsWithin calls end in a goroutine, and reports whether it returns within a time.
+func endsWithin(limit time.Duration, end func()) bool {
+	ended := make(chan struct{})
 	go func() {
-		s.GracefulStop()
-		close(finished)
+		end()
+		close(ended)
 	}()
 	select {
-	case <-finished:
-	case <-time.After(grace):
-		stopped := make(chan struct{})
-		go func() { // Stop does not return if user code does not return
-			s.Stop()
-			close(stopped)
-		}()
-		select {
-		case <-stopped:
-		case <-time.After(stopTime):
-		}
+	case <-ended:
+		return true
+	case <-time.After(limit):
+		return false
 	}
 }
 
@@ -124,7 +124,7 @@ func (w *Host) Init(_ context.Context, request *pb.InitRequest) (*pb.InitReply, 
 func (w *Host) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.SplitReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Framed == nil {
-		return &pb.SplitReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
+		return &pb.SplitReply{Failure: notHosted(request.GetPath())}, nil
 	}
 	limit := request.GetMaxMessageBytes()
 	if limit == 0 {
@@ -142,7 +142,7 @@ func (w *Host) SplitFrames(_ context.Context, request *pb.SplitRequest) (*pb.Spl
 func (w *Host) Generate(_ context.Context, request *pb.GenerateRequest) (*pb.GenerateReply, error) {
 	source, ok := w.sources[request.GetPath()]
 	if !ok || source.Generator == nil {
-		return &pb.GenerateReply{Failure: failureOf(unknown("", request.GetPath()))}, nil
+		return &pb.GenerateReply{Failure: notHosted(request.GetPath())}, nil
 	}
 	w.users.RLock()
 	defer w.users.RUnlock()
@@ -166,7 +166,7 @@ func (w *Host) ShowState(_ context.Context, request *pb.ShowStateRequest) (reply
 
 func (w *Host) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply) (err error) {
 	defer guard(&err)
-	x, record, err := w.open(life.Context(), &pb.Opening{Stage: request.GetStage()})
+	x, record, err := w.open(usercode.Context(), &pb.Opening{Stage: request.GetStage()})
 	if err != nil {
 		return err
 	}
@@ -175,7 +175,7 @@ func (w *Host) showState(request *pb.ShowStateRequest, reply *pb.ShowStateReply)
 	return err
 }
 
-// process runs a stage without state steps.
+// process answers a stream of calls for a stage without state steps.
 func (w *Host) process(s stream) (err error) {
 	defer guard(&err)
 	first, err := s.Recv()
@@ -202,8 +202,8 @@ func (w *Host) process(s stream) (err error) {
 	}
 }
 
-// call processes one request with data and sends the results.
-func (w *Host) call(s stream, x *stage.Executor, record *flight.Region, data *pb.Data) error {
+// call processes the frames of one request and sends the results.
+func (w *Host) call(s stream, x *stage.Executor, record *flight.Record, data *pb.Data) error {
 	fault.BeforeCompute.Reach()
 	turn := w.turn(s.Context(), record, data.GetAlone())
 	x.Begin(data.GetIndex(), data.GetSkips())
@@ -227,9 +227,9 @@ func (w *Host) call(s stream, x *stage.Executor, record *flight.Region, data *pb
 	return nil
 }
 
-// open prepares a stream by its first request, the opening: it compiles the stage and maps the in-flight file. ctx is
-// the context of the stage's functions. The caller must close the record.
-func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Region, error) {
+// open prepares a stream of calls from its first request, the opening. It compiles the stage, and opens the record of
+// the message in flight, which the caller must close. ctx is the context that user functions get.
+func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Record, error) {
 	if opening.GetStage() == nil {
 		return nil, nil, protocol("the stream does not begin with an opening")
 	}
@@ -252,21 +252,22 @@ func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, 
 	return x, record, nil
 }
 
-// closing closes the in-flight record of a stream. Call it with defer.
-func closing(record *flight.Region, err *error) {
+// closing is deferred to close the record of the message in flight at the end of a stream.
+func closing(record *flight.Record, err *error) {
 	if failed := record.Close(); *err == nil {
 		*err = failed
 	}
 }
 
-// errBroken means that the client cannot be notified of a failure, because it is gone.
+// errBroken is an error of the connection: the client is gone, so no failure can be sent to it.
 type errBroken struct{ cause error }
 
 func (e errBroken) Error() string { return e.cause.Error() }
 
 func (e errBroken) Unwrap() error { return e.cause }
 
-// broken returns nil if the client ended the stream properly, and errBroken for a failure of the connection.
+// broken converts an error of a receive: to nil if the client has ended the stream properly, and otherwise to
+// errBroken.
 func broken(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
@@ -274,6 +275,7 @@ func broken(err error) error {
 	return errBroken{err}
 }
 
+// send converts an error of a send to errBroken.
 func send(err error) error {
 	if err != nil {
 		return errBroken{err}
@@ -281,14 +283,15 @@ func send(err error) error {
 	return nil
 }
 
+// protocol returns the failure (W410) for requests that the worker protocol does not allow.
 func protocol(reason string) error {
 	d := diagnostic.Of("W410", "worker", topology.WorkerName, "reason", "the client sent "+reason)
 	return &stage.Failure{Code: d.Code, Reason: d.Message}
 }
 
-func unknown(stageID, path string) diagnostic.Diagnostic {
-	return diagnostic.Of("W403", "worker", topology.WorkerName,
-		"reason", fmt.Sprintf("%q names %q, which this worker does not host", stageID, path))
+// notHosted returns the failure for a source that this program does not have.
+func notHosted(path string) *pb.Failure {
+	return failureOf(diagnostic.Of("W403", "worker", topology.WorkerName, "reason", fmt.Sprintf("it does not host the source %q", path)))
 }
 
 // guard is deferred to convert a panic of the SDK itself into a failure. Panics of user code are handled earlier.
@@ -298,6 +301,7 @@ func guard(err *error) {
 	}
 }
 
+// failure converts an error to the form of the protocol. An error without a code is a bug of the SDK (I901).
 func failure(err error) *pb.Failure {
 	failed := &stage.Failure{Code: "I901", Reason: err.Error()}
 	errors.As(err, &failed)
@@ -305,6 +309,7 @@ func failure(err error) *pb.Failure {
 	return &pb.Failure{Code: failed.Code, Message: failed.Reason, Traceback: failed.Traceback, Retriable: failed.Code == "I901"}
 }
 
+// failureOf converts a diagnostic to the form of the protocol.
 func failureOf(d diagnostic.Diagnostic) *pb.Failure {
 	return &pb.Failure{Code: d.Code, Message: d.Message, Fix: d.Fix, Pointer: d.Pointer, File: d.File, Line: uint32(d.Line)}
 }

@@ -22,6 +22,7 @@ var service = grpc.ServiceDesc{
 	},
 }
 
+// unary describes a method with one request and one reply.
 func unary[Request, Reply any](name string, call func(*Host, context.Context, *Request) (*Reply, error)) grpc.MethodDesc {
 	return grpc.MethodDesc{MethodName: name, Handler: func(host any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 		request := new(Request)
@@ -35,8 +36,8 @@ func unary[Request, Reply any](name string, call func(*Host, context.Context, *R
 // stream is a stream of requests for calls of a stage.
 type stream = *grpc.GenericServerStream[pb.Request, pb.Reply]
 
-// streaming describes a method that runs a stage. If call fails, the last reply is the failure, unless the client has
-// ended the stream.
+// streaming describes a method with a stream of requests and a stream of replies, which runs a stage. If call fails,
+// the failure is the last reply, unless the client is gone.
 func streaming(name string, call func(*Host, stream) error) grpc.StreamDesc {
 	handler := func(host any, s grpc.ServerStream) error {
 		opened := &grpc.GenericServerStream[pb.Request, pb.Reply]{ServerStream: s}

@@ -8,12 +8,12 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	"wallarooapi/internal/life"
 	"wallarooapi/internal/span"
+	"wallarooapi/internal/usercode"
 	pb "wallarooapi/internal/workerpb"
 )
 
-// traced returns an interceptor that traces each stream with a span, if the client sends a trace context and the
+// traced returns an interceptor that makes a tracing span for each stream, if the client sends a trace context and the
 // program imports package otel. The span lasts as long as the stream.
 func traced(application string) grpc.StreamServerInterceptor {
 	return func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
@@ -21,7 +21,7 @@ func traced(application string) grpc.StreamServerInterceptor {
 		if found := metadata.ValueFromIncomingContext(stream.Context(), span.Header); len(found) > 0 {
 			header = found[0]
 		}
-		within, call := span.Begin(life.Context(), application, path.Base(info.FullMethod), header)
+		within, call := span.Begin(usercode.Context(), application, path.Base(info.FullMethod), header)
 		if call == nil {
 			return handler(service, stream)
 		}
@@ -34,7 +34,7 @@ func traced(application string) grpc.StreamServerInterceptor {
 	}
 }
 
-// tracedStream is a stream with a span. It records the worker's failure in the span.
+// tracedStream is a stream with a tracing span, in which it records a failure that the worker sends.
 type tracedStream struct {
 	grpc.ServerStream
 	within context.Context
@@ -43,7 +43,8 @@ type tracedStream struct {
 
 type withinKey struct{}
 
-// Context returns the context of the stream. It contains the context for user functions, which outlives the stream.
+// Context returns the context of the stream. For within, it contains the context of user functions, which outlives the
+// stream.
 func (s *tracedStream) Context() context.Context {
 	return context.WithValue(s.ServerStream.Context(), withinKey{}, s.within)
 }
@@ -60,5 +61,5 @@ func within(stream grpc.ServerStream) context.Context {
 	if found, is := stream.Context().Value(withinKey{}).(context.Context); is {
 		return found
 	}
-	return life.Context()
+	return usercode.Context()
 }

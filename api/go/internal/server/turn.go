@@ -7,22 +7,23 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-// turn gives a call the right to process messages: alone, or together with other calls.
+// turn lets a call run user code: together with other calls, or alone, which the runtime requests to find out which
+// message ends or hangs the worker.
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
-	record *flight.Region
+	record *flight.Record
 }
 
-func (w *Host) turn(stream context.Context, record *flight.Region, alone bool) turn {
+func (w *Host) turn(stream context.Context, record *flight.Record, alone bool) turn {
 	if alone {
 		return turn{stream, &w.users, record}
 	}
 	return turn{stream, w.users.RLocker(), record}
 }
 
-// run calls messages when it is the call's turn. If the client has given up the stream, run does nothing, because
-// nobody would read the in-flight record.
+// run calls messages, which runs user code, when it is the call's turn. If the client has given up the stream, run does
+// not call it, because no client would read which message was in flight.
 func (t turn) run(messages func() error) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()
@@ -32,8 +33,8 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause gives up the turn while wait runs, so that other calls may have it. Only the function
-// passed to run may call pause.
+// pause gives up the turn while wait runs, e.g. to send outputs, so that other calls can run. Only a function that run
+// calls may call pause.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-func record(t *testing.T) *flight.Region {
+func record(t *testing.T) *flight.Record {
 	t.Helper()
 	r, err := flight.Open("")
 	if err != nil {
@@ -18,7 +18,7 @@ func record(t *testing.T) *flight.Region {
 	return r
 }
 
-// wait waits for a channel to be closed.
+// wait waits until a channel is closed, and fails after a deadline.
 func wait(t *testing.T, what string, closed chan struct{}) {
 	t.Helper()
 	select {

@@ -11,7 +11,7 @@ import (
 // errEnding refuses a call while the worker is ending. The client repeats the call with another process.
 var errEnding = errBroken{status.Error(codes.Unavailable, "the worker ends")}
 
-// work counts the running calls. After end, no new call begins, and the running calls are finished.
+// work counts the running calls, so that the worker can finish them before it ends. After end, no new call begins.
 type work struct {
 	mutex sync.Mutex
 	calls int
@@ -57,8 +57,8 @@ func (w *work) end() {
 	}
 }
 
-// stream runs the handler of a stream. A handler mostly waits for requests of its client. So, when the worker is ending
-// and no call is running, stream returns before the handler.
+// stream is an interceptor that runs the handler of a stream. A handler mostly waits for requests of its client. When
+// the worker is ending and no call is running, stream therefore returns before the handler.
 func (w *work) stream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	finished := make(chan error, 1)
 	go func() { finished <- handler(service, stream) }()

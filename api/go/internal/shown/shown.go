@@ -1,7 +1,9 @@
-// Package shown formats any value as JSON for display. Values that JSON cannot represent become texts.
+// Package shown formats any value of a program as JSON for display, e.g. in a dead letter. Values that JSON cannot
+// represent become texts.
 package shown
 
 import (
+	"bytes"
 	"encoding"
 	"encoding/hex"
 	"encoding/json"
@@ -27,7 +29,8 @@ const (
 // type.
 func JSON(value any) []byte { return made(value, false) }
 
-// Plain is JSON, but does not call methods of the program. Only times are shown by their own methods.
+// Plain is JSON, but does not call methods of the program, which may have ended a worker before. Only times are shown
+// by their own methods.
 func Plain(value any) []byte { return made(value, true) }
 
 func made(value any, isPlain bool) []byte {
@@ -45,6 +48,7 @@ type walk struct {
 	isPlain bool
 }
 
+// plain converts a value to one that encoding/json writes without code of the program.
 func (w *walk) plain(v reflect.Value, depth int) any {
 	w.left--
 	if !v.IsValid() {
@@ -95,8 +99,8 @@ func scalar(v reflect.Value) any {
 	return v.Type().String()
 }
 
-// ownForm returns a value in the JSON or text form that its type defines. ok is false without such a form, and always
-// for a value from an unexported field.
+// ownForm converts a value by the methods with which its type defines a JSON or text form. ok is false if the type has
+// no such methods, and for a value from an unexported field, whose methods cannot be called.
 func ownForm(v reflect.Value) (form any, ok bool) {
 	if !v.CanInterface() || (v.Kind() == reflect.Pointer && v.IsNil()) {
 		return nil, false
@@ -187,14 +191,10 @@ func (w *walk) items(v reflect.Value, depth int) any {
 	return list
 }
 
+// text returns bytes as a text if all characters are printable, and otherwise in hexadecimal digits.
 func text(data []byte) string {
-	if utf8.Valid(data) {
-		for _, r := range string(data) {
-			if !unicode.IsPrint(r) {
-				return "0x" + hex.EncodeToString(data)
-			}
-		}
-		return string(data)
+	if !utf8.Valid(data) || bytes.ContainsFunc(data, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "0x" + hex.EncodeToString(data)
 	}
-	return "0x" + hex.EncodeToString(data)
+	return string(data)
 }

@@ -81,7 +81,7 @@ func TestAValueIsToldAsJSON(t *testing.T) {
 	}
 }
 
-// What encoding/json writes of values without surprises is what is shown.
+// TestDrawnValuesAreWhatJSONSays: values without special cases are shown as encoding/json writes them.
 func TestDrawnValuesAreWhatJSONSays(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	for range 500 {

@@ -1,16 +1,17 @@
-// Package span is the interface between the worker and tracing. The module wallarooapi/otel registers a tracer.
-// Without it a worker makes no spans.
+// Package span lets the worker make tracing spans of OpenTelemetry without importing it. The module wallarooapi/otel
+// registers a tracer. Without it a worker makes no spans.
 package span
 
 import "context"
 
-// Header is the name of the metadata with the parent span of a call, in the form of W3C Trace Context's traceparent.
+// Header is the name of the gRPC metadata in which the runtime sends the parent span of a call, in the form of W3C
+// Trace Context.
 const Header = "traceparent"
 
 // Tracer makes the spans of calls to a worker. Its methods may be called concurrently.
 type Tracer interface {
-	// Begin starts the span of a call to an application's worker. header names the parent span. The returned context
-	// is derived from around and contains the span. The Call is nil if no receiver of spans is configured.
+	// Begin starts the span of a call to an application's worker. header is the value of Header. The returned context is
+	// derived from around and contains the span. The Call is nil if no receiver of spans is configured.
 	Begin(around context.Context, application, method, header string) (context.Context, Call)
 	// Flush sends the spans that have ended. It stops when the context ends.
 	Flush(context.Context)
@@ -31,8 +32,8 @@ func Register(made Tracer) { tracer = made }
 
 type key struct{}
 
-// Begin starts the span of a call. header is the trace context that the client has sent. The Call is nil if header is
-// empty or no receiver of spans is configured.
+// Begin starts the span of a call, and returns a context that contains it. header is the value of Header. The Call is
+// nil if header is empty, or no tracer is registered, or no receiver of spans is configured.
 func Begin(around context.Context, application, method, header string) (context.Context, Call) {
 	if tracer == nil || header == "" {
 		return around, nil
@@ -54,7 +55,8 @@ func Flush(ctx context.Context) {
 	}
 }
 
-// Carry returns a context that ends when around ends, and contains the span and the other values of the context call.
+// Carry returns a context that ends when around ends, and has the values of the context call, such as its span. Values
+// of around remain visible. Without a span in call, Carry returns around.
 func Carry(around, call context.Context) context.Context {
 	if !IsIn(call) {
 		return around

@@ -39,7 +39,7 @@ func inOrder(a, b arrival) int {
 	return cmp.Compare(a.visit.GetId(), b.visit.GetId())
 }
 
-// buryTurn makes a dead letter of a visit or tick that must be skipped.
+// buryTurn makes a dead letter of a visit or tick that must not be processed.
 func (n *node) buryTurn(a *arrival) {
 	n.x.keyed.hasNoKey = true
 	n.buryBytes(a.skip.GetCode(), a.visit.GetMetadata(), frame.Plain, a.skip.GetReason(), "")

@@ -10,29 +10,29 @@ import (
 	"wallarooapi/internal/state"
 )
 
-const changeBytes = 1 << 20
+const changeBytes = 1 << 20 // size at which an entry of a state log is closed
 
-// OutputFrame is one output frame of a bucket call.
+// OutputFrame is one frame of messages that leave the stage in a bucket call (see Emit).
 type OutputFrame struct {
 	Port   uint16
 	Bucket int32
 	Frame  []byte
 }
 
-// BucketCall processes the messages of one bucket in one micro-batch, in one or more parts. Each part ends with Release
-// or Finish. Until then its outputs are kept, because the part may have to be processed again.
+// BucketCall processes the messages of one bucket in one micro-batch, in one or more parts. A part ends with Release or
+// Finish, which return its outputs. Until then they are kept, because the part may have to be processed again.
 type BucketCall struct {
 	x        *Executor
 	bucket   *state.Bucket
 	rebuild  func() (*state.Bucket, error)
 	parts    [][]byte // frames of the current part
 	outputs  []OutputFrame
-	released [][][]byte // parts whose outputs have been sent
+	released [][][]byte // frames of the parts whose outputs have been sent
 	account  account    // counts of the call up to the last release
 }
 
-// NewCall begins a call on a bucket with the committed state. rebuild returns another copy of this bucket. The call
-// uses it at most once, after a state computation or the serialization of a state has failed.
+// NewCall begins a call on a bucket with the committed states. rebuild makes another copy of this bucket. It is called
+// at most once, after a state computation has failed or a state could not be serialized.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *BucketCall {
 	c := &BucketCall{x: x, bucket: bucket, rebuild: rebuild}
 	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false
@@ -53,7 +53,8 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it. This is slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// RunPart is Run for a call that also uses Release. Messages then leave each exit in the order of sequence numbers.
+// RunPart is Run for a call that also uses Release. It processes the messages of window steps and of other state steps
+// in one order, so that results leave in the order of sequence numbers.
 func (c *BucketCall) RunPart(pieces ...[]byte) error {
 	c.x.keyed.ordered = true
 	return c.Run(pieces...)
@@ -71,7 +72,7 @@ func (c *BucketCall) Run(pieces ...[]byte) error {
 	return c.replay()
 }
 
-// Release ends a part and returns its outputs. The call continues with another Run.
+// Release ends a part and returns its outputs, before the call has ended. The call continues with another RunPart.
 func (c *BucketCall) Release() ([]OutputFrame, error) {
 	err := c.again(func() error { return c.close(c.keep) })
 	if err != nil {
@@ -83,8 +84,8 @@ func (c *BucketCall) Release() ([]OutputFrame, error) {
 	return outputs, nil
 }
 
-// again calls end, which ends a part. If end fails because of one message, and it is not known which one, again
-// replays the part and calls end once more.
+// again calls end, which ends a part. If end fails because of an unknown message, again processes the part once more,
+// message by message, and calls end again.
 func (c *BucketCall) again(end func() error) error {
 	err := end()
 	if !runsAgain(err) || c.x.keyed.careful {
@@ -96,8 +97,8 @@ func (c *BucketCall) again(end func() error) error {
 	return end()
 }
 
-// replay processes all messages of the call again, on another copy of the committed state. In the current part it saves
-// each state before a message, so that the failure of a message affects only this message.
+// replay processes all messages of the call again, on another copy of the committed states. In the current part it
+// saves each state before a message, so that the failure of a message affects only this message.
 func (c *BucketCall) replay() error {
 	bucket, err := c.rebuild()
 	if err != nil {
@@ -113,7 +114,8 @@ func (c *BucketCall) replay() error {
 	return c.x.feedBucket(c.parts, c.keep)
 }
 
-// repeat processes the released parts again, so that the states become the same as before. It sends and counts nothing.
+// repeat processes the parts before the current one again, after the states have been replaced by the committed ones.
+// Their outputs have been sent and their messages counted, so repeat sends and counts nothing.
 func (c *BucketCall) repeat() error {
 	drop := func(uint16, int32, []byte) error { return nil }
 	for _, parts := range c.released {
@@ -138,8 +140,8 @@ func (c *BucketCall) keep(port uint16, bucket int32, bytes []byte) error {
 	return nil
 }
 
-// Finish ends the call. It returns the outputs of the last part, the log entries for the changed states (all states if
-// whole is set), and the bucket without a version.
+// Finish ends the call. It returns the outputs of the last part, the entries of the state log for the changed states
+// (for all states if whole is set), and the bucket, whose new version the caller sets.
 //
 // If a state cannot be serialized, all messages are processed again, with a check of the state after each message. This
 // finds the message that caused the failure.
@@ -155,7 +157,7 @@ func (c *BucketCall) Finish(whole bool) (outputs []OutputFrame, changes [][]byte
 	return c.outputs, changes, c.bucket, nil
 }
 
-// close ends a part: it processes the kept messages and ticks of windows, and emits the remaining output frames.
+// close ends a part: it processes the messages and ticks that the windows have collected, and emits the last outputs.
 func (c *BucketCall) close(emit Emit) error {
 	if err := c.x.runWindows(emit); err != nil {
 		return err
@@ -164,7 +166,7 @@ func (c *BucketCall) close(emit Emit) error {
 	return c.x.err
 }
 
-// settle closes the last part and returns the log entries for the states.
+// settle ends the last part and returns the entries of the state log.
 func (c *BucketCall) settle(whole bool) (changes [][]byte, err error) {
 	if err := c.close(c.keep); err != nil {
 		return nil, err
@@ -183,7 +185,8 @@ func (c *BucketCall) settle(whole bool) (changes [][]byte, err error) {
 	return changes, err
 }
 
-// changes returns the log entries for the changed states of a table, or for all its states if whole is set.
+// changes returns the entries of the state log for the changed states of a table, or for all its states if whole is
+// set.
 func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	w := x.newStateWriter(table)
 	if err := table.Changes(whole, w.write); err != nil {
@@ -201,7 +204,8 @@ func (x *Executor) changes(table *state.Table, whole bool) ([][]byte, error) {
 	return w.entries, err
 }
 
-// stepOf returns the first step that uses the state with a port, or nil if no step of the stage uses it.
+// stepOf returns the first step of the stage that uses a state, given by its port in state logs. It returns nil if no
+// step uses the state.
 func (x *Executor) stepOf(port uint16) *node {
 	for _, n := range x.nodes {
 		if n.stateful != nil && n.stateful.port == port {
@@ -311,6 +315,6 @@ func (l *Loader) loadState(owner *node, table *state.Table, prototype any, key, 
 	}
 	entry.Value, entry.Time = value, time
 	table.Resize(entry, len(serialized)-l.decoder.Described(), overheadOf(entry))
-	entry.SetLogged(len(serialized))
+	entry.Logged = len(serialized)
 	return nil
 }

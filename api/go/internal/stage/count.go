@@ -7,15 +7,21 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// account is a copy of the counts of all steps.
+// account is a copy of all counts of a call. A call that runs again continues from it.
 type account struct {
 	counts  []count
 	visited []*pb.Visited
 }
 
+// count has the counts of a node: messages that it has received, emitted and failed on.
 type count struct {
 	in, out, dead uint64
-	more          map[string]uint64
+	more          map[string]uint64 // further counts by the name of the counter
+}
+
+func (c count) clone() count {
+	c.more = maps.Clone(c.more)
+	return c
 }
 
 // add increments a counter of the node by its name. The runtime declares the names (plan/counter.py).
@@ -26,11 +32,11 @@ func (n *node) add(name string) {
 	n.more[name]++
 }
 
-// account returns a copy of the counts.
+// account returns a copy of the counts since the last call of Counts and Visited.
 func (x *Executor) account() account {
 	counts := make([]count, len(x.nodes))
 	for i, n := range x.nodes {
-		counts[i] = count{n.in, n.out, n.dead, maps.Clone(n.more)}
+		counts[i] = n.count.clone()
 	}
 	return account{counts, slices.Clone(x.visited)}
 }
@@ -38,13 +44,12 @@ func (x *Executor) account() account {
 // resume sets the counts to an earlier copy.
 func (x *Executor) resume(a account) {
 	for i, c := range a.counts {
-		n := x.nodes[i]
-		n.in, n.out, n.dead, n.more = c.in, c.out, c.dead, maps.Clone(c.more)
+		x.nodes[i].count = c.clone()
 	}
 	x.visited = slices.Clone(a.visited)
 }
 
-// Reset discards unsent outputs and counts after a failed call.
+// Reset discards the counts and the outputs that have not been emitted, after a call has failed.
 func (x *Executor) Reset() {
 	x.emit = func(uint16, int32, []byte) error { return nil }
 	x.flush()
@@ -52,9 +57,9 @@ func (x *Executor) Reset() {
 	x.Visited()
 }
 
-// Counts returns for each step the messages received, emitted and failed since the last call of Counts. The receiving
-// step counts a message that crosses a shuffle. The emitting step counts a message to another stage in the same task.
-// The nodes between these steps count only dead letters.
+// Counts returns how many messages each step has received, emitted and failed on since the last call of Counts. A
+// message that crosses a shuffle is counted by the step that receives it. A message to another stage of the same task
+// is counted by the step that emits it. The nodes for such messages, which are no steps, count only dead letters.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {
@@ -67,7 +72,7 @@ func (x *Executor) Counts() []*pb.StepCount {
 				Path: n.path, MessagesIn: n.in, MessagesOut: n.out, DeadLetters: n.dead, More: n.more,
 			})
 		}
-		n.in, n.out, n.dead, n.more = 0, 0, 0, nil
+		n.count = count{}
 	}
 	return counts
 }

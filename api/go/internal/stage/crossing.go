@@ -10,18 +10,20 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// writing serializes values of consecutive frames. It is a *codec.Encoder or a built-in codec.
+// writing serializes the messages of frames, one frame after the other. It is a *codec.Encoder or a built-in codec.
 type writing interface {
 	Append(out []byte, value any) ([]byte, error)
 	Encoding() byte
 	Reset()
 }
 
-// valueReader reads the values of frames, all of them and in order, because a gob value may need earlier ones.
+// valueReader deserializes the messages of frames. It must read all of them and in order, because the bytes of a
+// message may need a type description in an earlier one.
 type valueReader interface {
 	Decode(encoding byte, data []byte) (any, error)
 }
 
+// writingOf makes the serializer for messages that leave the stage at a node.
 func writingOf(d *pb.Node) (writing, error) {
 	if d.GetCodec() == "" {
 		return codec.NewEncoder(), nil
@@ -29,8 +31,8 @@ func writingOf(d *pb.Node) (writing, error) {
 	return builtinOf(d)
 }
 
-// readerOf returns the reader for messages that enter the stage at a node. If t is known, values are read as this
-// type.
+// readerOf returns the reader for messages that enter the stage at a node. If t is not nil, a message in a built-in
+// codec becomes a value of type t.
 func (x *Executor) readerOf(d *pb.Node, t reflect.Type) (valueReader, error) {
 	if d.GetCodec() == "" {
 		return x.decoder, nil
@@ -39,6 +41,7 @@ func (x *Executor) readerOf(d *pb.Node, t reflect.Type) (valueReader, error) {
 	return form.As(t), err
 }
 
+// builtinOf returns the built-in codec that a node names. Messages to or from another program have such a codec.
 func builtinOf(d *pb.Node) (codec.Builtin, error) {
 	form, ok := codec.BuiltinOf(d.GetCodec())
 	if !ok {
@@ -48,20 +51,21 @@ func builtinOf(d *pb.Node) (codec.Builtin, error) {
 	return form, nil
 }
 
-// received is the entry for messages that another stage of the same task sends.
+// received has the fields of a RECEIVE node: an entry for messages that another stage of the same task sends.
 type received struct {
 	description *pb.Node
-	output      reflect.Type // output type of the part that sent the messages; nil if unknown in this program
+	output      reflect.Type // output type of the source or step that sends the messages; nil if unknown in this program
 	groups      []group
 }
 
-// group holds the successors of an entry that get messages of one type.
+// group holds those successors of a RECEIVE node that need messages as one type. A message is read once for each group.
 type group struct {
 	form  valueReader
 	nodes []*node
 }
 
-// newReceived makes the entry for messages of the part that d describes. The part may belong to another program.
+// newReceived makes the fields of a RECEIVE node. The source or step that sends the messages may belong to another
+// program.
 func newReceived(d *pb.Node, parts declaration.Parts) *received {
 	r := &received{description: d}
 	if source := parts.Sources[d.GetPath()]; source != nil {
@@ -72,8 +76,8 @@ func newReceived(d *pb.Node, parts declaration.Parts) *received {
 	return r
 }
 
-// divide groups the successors of an entry by the type of their messages. This type is the output type of the sender,
-// or, if this program does not know the output type, the input type of the successor's function.
+// divide groups the successors of a RECEIVE node by the type of their messages. This type is the output type of the
+// sender, or, if this program does not know the sender, the input type of the successor's function.
 func (n *node) divide() error {
 	last := reflect.Type(nil)
 	for i, next := range n.next {
@@ -124,7 +128,8 @@ func (x *Executor) runReceived(n *node) error {
 	return nil
 }
 
-// readBack deserializes a message of the current frame. An unreadable message becomes a dead letter.
+// readBack deserializes a message of the current frame. If the message cannot be read, it becomes a dead letter, and ok
+// is false.
 func (n *node) readBack(form valueReader, value []byte) (message any, ok bool) {
 	message, err := form.Decode(n.x.frame.Encoding, value)
 	if err != nil {
@@ -133,7 +138,7 @@ func (n *node) readBack(form valueReader, value []byte) (message any, ok bool) {
 	return message, err == nil
 }
 
-// buryUnread makes a dead letter of an unreadable message in the current frame.
+// buryUnread makes a dead letter of a message in the current frame that cannot be deserialized.
 func (n *node) buryUnread(form valueReader, value []byte, err error) {
 	if form, coded := form.(codec.Builtin); coded {
 		n.buryBytes("C505", value, n.x.frame.Encoding, fmt.Sprintf("it is not in codec %q; %v", form.Name, err), "")
@@ -151,11 +156,11 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), codec.StackOf(err))
 }
 
-// leadTo adds a successor to the node. If the successor is a SEND node, it gets the name of this node.
+// leadTo adds a successor to the node. A SEND node is no step, so it gets the name of this node for its dead letters.
 func (n *node) leadTo(next *node, d *pb.Node) {
 	switch next.kind {
 	case pb.NodeKind_NODE_KIND_OUTPUT:
-		n.addOutput(d.GetOutput(), next)
+		n.outputs[d.GetOutput()] = next
 		return
 	case pb.NodeKind_NODE_KIND_SEND:
 		next.name = n.name
@@ -163,7 +168,7 @@ func (n *node) leadTo(next *node, d *pb.Node) {
 	n.next = append(n.next, next)
 }
 
-// sendExit serializes the messages of a part for other stages in the same task.
+// sendExit serializes the messages of a source or step for other stages in the same task.
 type sendExit struct {
 	node    *node
 	writer  *writer

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"reflect"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,7 +22,8 @@ const (
 	previewBytes      = 4 * previewCharacters
 )
 
-// caughtIn is deferred around user code that processes no message. It sets err if the code of a part panics.
+// caughtIn is deferred around user code that processes no message. If it panics, caughtIn sets err. name is that of the
+// source or step.
 func caughtIn(name string, err *error) {
 	if r := recover(); r != nil {
 		reason, stack := trace.Panic(r)
@@ -29,7 +31,8 @@ func caughtIn(name string, err *error) {
 	}
 }
 
-// caught is deferred around user code that changes a state. It sets fault if user code panics.
+// caught is deferred around user code that changes a state. If it panics, caught sets fault, and the caller makes the
+// dead letter after it has restored the state.
 func caught(fault **Failure) {
 	if r := recover(); r != nil {
 		reason, stack := trace.Panic(r)
@@ -46,7 +49,7 @@ func (n *node) rescue(input any) {
 	}
 }
 
-// kept serializes a message for a dead letter. For a protobuf message it uses the form that all languages can read.
+// kept serializes a message for a dead letter. A protobuf message gets the bytes that all languages can read.
 func kept(input any) (data []byte, encoding byte, err error) {
 	encoder := codec.NewEncoder()
 	if message, ok := input.(proto.Message); ok && encoder.Encoding() == codec.Native {
@@ -62,6 +65,7 @@ func (n *node) bury(code string, input any, reason, stack string) {
 	n.buryShown(code, input, preview(input), reason, stack)
 }
 
+// buryShown is bury with another text that shows the message.
 func (n *node) buryShown(code string, input any, shown, reason, stack string) {
 	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: shown}
 	if bytes, encoding, err := kept(input); err == nil && n.fits(bytes) {
@@ -82,6 +86,7 @@ func (n *node) buryBytes(code string, input []byte, encoding byte, reason, stack
 // fits reports whether a dead letter has room for an input in addition to the key.
 func (n *node) fits(input []byte) bool { return len(input)+len(n.x.keyed.key) <= maxValueBytes }
 
+// file completes a dead letter and emits it.
 func (n *node) file(letter *pb.DeadLetter) {
 	x := n.x
 	n.dead++
@@ -136,20 +141,12 @@ func previewOf(input []byte) string {
 		}
 	}
 	text := string(start)
-	if !utf8.ValidString(text) || hasControls(text) {
+	isControl := func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }
+	if !utf8.ValidString(text) || strings.ContainsFunc(text, isControl) {
 		text = hex.EncodeToString(input[:min(len(input), previewCharacters/2)])
 	}
 	if len(start) < len(input) {
 		text += "…"
 	}
 	return diagnostic.Cut(text, previewCharacters)
-}
-
-func hasControls(text string) bool {
-	for _, r := range text {
-		if unicode.IsControl(r) && !unicode.IsSpace(r) {
-			return true
-		}
-	}
-	return false
 }

@@ -15,13 +15,13 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// entry is the entry of a stage for messages of a source. It cuts the bytes from the wire and decodes the payloads.
+// entry has the fields of a SOURCE node. It cuts bytes from the network into messages, and decodes their payloads.
 type entry struct {
 	decoder     wa.Decoder
 	framed      wa.FramedDecoder          // nil if the source is not framed
 	record      declaration.RecordDecoder // decoder of whole records; nil if the decoder gets only values
 	eventTime   func(payload []byte) int64
-	generated   bool
+	generated   bool // messages are serialized objects of a generator, for which there is no decoder
 	framing     topology.Framing
 	headerBytes int
 	x           *Executor
@@ -35,7 +35,7 @@ func newEntry(source *declaration.Source) *entry {
 	return e
 }
 
-// runSource processes the messages of the current frame.
+// runSource decodes the messages of the current frame, which come from a source.
 func (x *Executor) runSource(n *node) error {
 	f := &x.frame
 	switch f.Encoding {
@@ -48,13 +48,13 @@ func (x *Executor) runSource(n *node) error {
 		return x.runPlain(n, n.source.read)
 	case codec.Native, codec.Custom:
 		if n.source.generated {
-			return x.runPlain(n, x.readBack)
+			return x.runPlain(n, x.readGenerated)
 		}
 	}
 	return damaged(fmt.Errorf("values of a source have encoding %d", f.Encoding))
 }
 
-// runPlain processes messages whose lengths are in a column of the frame.
+// runPlain reads messages whose lengths are in a column of the frame, each with read.
 func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error {
 	f := &x.frame
 	data := f.Values
@@ -94,8 +94,8 @@ func (e *entry) decode(payload []byte, i int) any {
 	return e.record.DecodeRecord(payload, record)
 }
 
-// readBack deserializes a message of a generator.
-func (x *Executor) readBack(value []byte, _ int) any {
+// readGenerated deserializes a message of a generator. If this fails, it panics as a decoder does.
+func (x *Executor) readGenerated(value []byte, _ int) any {
 	message, err := x.decoder.Decode(x.frame.Encoding, value)
 	if err != nil {
 		panic(err)
@@ -108,6 +108,7 @@ func (x *Executor) begin(i int) {
 	x.fromPort, x.sequence, x.timestamp, x.key = x.frame.Port, x.frame.SequenceOf(i), x.frame.TimestampOf(i), nil
 }
 
+// runFramed processes messages of a TCP source that follow each other as header and payload.
 func (x *Executor) runFramed(n *node) error {
 	data, read := x.frame.Values, n.source.read
 	for i := 0; i < x.frame.Count && x.err == nil; i++ {
@@ -140,7 +141,7 @@ func (x *Executor) runFramed(n *node) error {
 	return nil
 }
 
-// runLines processes messages that are lines.
+// runLines processes messages of a TCP source that are lines.
 func (x *Executor) runLines(n *node) error {
 	data, read := x.frame.Values, n.source.read
 	for i := 0; i < x.frame.Count && x.err == nil; i++ {
@@ -159,8 +160,8 @@ func (x *Executor) runLines(n *node) error {
 	return nil
 }
 
-// length returns the payload length for a header. It uses the framing in the topology if this is known, and otherwise
-// asks the decoder. With compare it always asks the decoder, and fault describes how the answer differs.
+// length returns the payload length in a header. It follows the framing in the topology, or asks the decoder if the
+// framing is known only to the decoder. With compare it always asks the decoder, and fault describes a difference.
 func (e *entry) length(header []byte, compare bool) (length uint64, fault string, err error) {
 	if !compare && e.framing.Kind != topology.WorkerFraming {
 		return e.framing.Length(header), "", nil
@@ -183,6 +184,7 @@ func (e *entry) length(header []byte, compare bool) (length uint64, fault string
 	return length, fault, nil
 }
 
+// ask calls the decoder's PayloadLength. If it panics, fault is the reason.
 func (e *entry) ask(header []byte) (length uint64, fault string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -192,6 +194,7 @@ func (e *entry) ask(header []byte) (length uint64, fault string) {
 	return e.framed.PayloadLength(header), ""
 }
 
+// runPayload decodes message i of the current frame with read, and passes it to the successors of the source.
 func (n *node) runPayload(payload []byte, i int, skip *pb.Skip, read func(payload []byte, i int) any) {
 	n.in++
 	if skip != nil {
@@ -201,7 +204,7 @@ func (n *node) runPayload(payload []byte, i int, skip *pb.Skip, read func(payloa
 	n.forward(n.decode(payload, i, read))
 }
 
-// encoding returns the encoding of the message bytes in this source's dead letters.
+// encoding returns the encoding of payloads, with which dead letters of this source keep them.
 func (e *entry) encoding() byte {
 	if e.generated {
 		return e.x.frame.Encoding
@@ -219,8 +222,9 @@ func (n *node) decode(payload []byte, i int, read func(payload []byte, i int) an
 	return read(payload, i)
 }
 
-// Split returns the lengths of the complete messages at the start of data, and the length of the next message if its
-// header is complete. A message longer than limit never counts as complete.
+// Split finds the complete messages at the start of data, for a gateway that does not know the framing of the source.
+// It returns their lengths, and the length of the next message if its header is complete. A message longer than limit
+// never counts as complete.
 func Split(source *declaration.Source, data []byte, limit uint64) (lengths []uint32, wanted uint64, err error) {
 	err = apart("C505", source.Name, func() (err error) {
 		lengths, wanted, err = split(source, data, limit)
@@ -253,7 +257,7 @@ func split(source *declaration.Source, data []byte, limit uint64) (lengths []uin
 	return lengths, 0, nil
 }
 
-// splitLines returns the lengths of complete lines, including their ends.
+// splitLines returns the lengths of the complete lines at the start of data, including their ends.
 func splitLines(data []byte) (lengths []uint32) {
 	for {
 		end := bytes.IndexByte(data, '\n')

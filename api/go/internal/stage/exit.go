@@ -11,7 +11,7 @@ import (
 // maxKnownKeys is the maximum number of keys that a key exit caches.
 const maxKnownKeys = 1 << 16
 
-// keyExit serializes messages for a state step into frames per bucket.
+// keyExit is the exit to a state step after a shuffle. It serializes messages into frames, one for each bucket.
 type keyExit struct {
 	node      *node
 	partition func(any) []byte // nil to use the key of the message
@@ -19,15 +19,15 @@ type keyExit struct {
 	buckets   []*writer
 }
 
-// knownKey is a cache entry: the bucket of a key, and the key's position in the current frame of this bucket.
+// knownKey says for one key which writer makes the frames of its bucket, and where the key is in their key list.
 type knownKey struct {
 	writer   *writer
 	frames   uint32 // number of frames of the writer when position was assigned
 	position uint32
 }
 
-// newKeyExit makes the exit to a state step. If another program hosts the step, the exit uses the key that a message
-// carries, or the empty key if it carries none.
+// newKeyExit makes the exit to a state step. If another program runs this step, the exit cannot ask its partition
+// function, and uses the key that a message carries, or the empty key if it carries none.
 func newKeyExit(n *node, d *pb.Node, description *pb.Stage) (*keyExit, error) {
 	k := &keyExit{node: n, known: map[string]*knownKey{}}
 	switch {
@@ -79,6 +79,7 @@ func (k *keyExit) write(value any) {
 	w.extend(buffer)
 }
 
+// lookup returns the cache entry of a key, and makes it for a new key. If the cache is full, it is emptied.
 func (k *keyExit) lookup(key []byte) *knownKey {
 	if at, ok := k.known[string(key)]; ok {
 		return at
@@ -99,10 +100,10 @@ func (k *keyExit) flush() {
 	}
 }
 
-// partitionHeader is the name of the header for the partition of a record.
+// partitionHeader is the name of the header with which a message states its partition of the sink's Kafka topic.
 const partitionHeader = "partition"
 
-// sinkExit encodes messages for a sink.
+// sinkExit is the exit to a sink. It encodes messages with the program's encoder.
 type sinkExit struct {
 	node    *node
 	encode  declaration.RecordEncoder
@@ -117,7 +118,7 @@ type positions struct {
 	frames uint32 // number of frames of the writer when known was last cleared
 }
 
-// use sets the key of the next message in a writer.
+// use sets the key of the next message in a writer, and adds a new key to the frame.
 func (p *positions) use(w *writer, key []byte) {
 	if p.frames != w.frames {
 		clear(p.known)

@@ -8,8 +8,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Generate adds the next messages of a generator source to a reply, after the message in the request. If user code
-// fails, the messages that are already in the reply are valid.
+// Generate adds the next messages of a generator source to a reply. They follow the message in the request. If user
+// code fails, the messages that are already in the reply are valid.
 func Generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb.GenerateReply) error {
 	return apart("C501", source.Name, func() error { return generate(source, request, reply) })
 }
@@ -47,8 +47,8 @@ func generate(source *declaration.Source, request *pb.GenerateRequest, reply *pb
 	}
 }
 
-// first returns the function that generates the first message of a reply: the generator's first message, or the message
-// after that in the request.
+// first returns the function that makes the first message of a reply. This is the generator's first message, or the one
+// that follows the message in the request.
 func first(source *declaration.Source, request *pb.GenerateRequest) (func() any, error) {
 	if request.GetBegins() {
 		return source.Generator.InitialValue, nil
@@ -64,6 +64,7 @@ func first(source *declaration.Source, request *pb.GenerateRequest) (func() any,
 	return func() any { return source.Generator.Apply(previous) }, nil
 }
 
+// generated calls next, which is code of the generator, and returns its panic as an error.
 func generated(source *declaration.Source, next func() any) (message any, err error) {
 	defer caughtIn(source.Name, &err)
 	return next(), nil

@@ -9,8 +9,8 @@ import (
 // goexitStatus is the exit status of a worker after user code has called runtime.Goexit.
 const goexitStatus = 70
 
-// InTest prepares the executor for a test kit. Sources also accept messages that are already decoded. If user code
-// calls runtime.Goexit, only the goroutine of the test ends.
+// InTest prepares the executor for package wallarootest. Sources also accept messages that are already decoded. If user
+// code calls runtime.Goexit, e.g. by t.FailNow, only the goroutine of the test ends.
 func (x *Executor) InTest() {
 	x.inTest = true
 	for _, n := range x.nodes {
@@ -20,8 +20,9 @@ func (x *Executor) InTest() {
 	}
 }
 
-// attended runs user code, and then records that no message is in flight. If user code calls runtime.Goexit, attended
-// ends the process instead, so that the runtime finds this message as in flight.
+// attended runs user code, and then records that no message is in flight. If user code calls runtime.Goexit, which
+// would end this goroutine and leave the call without an answer, attended ends the process. The runtime then makes a
+// dead letter of the message in flight.
 func (x *Executor) attended(run func() error) (err error) {
 	hasReturned := false
 	defer func() {
@@ -44,8 +45,8 @@ func (x *Executor) attended(run func() error) (err error) {
 	return err
 }
 
-// apart runs user code that belongs to no stream in a separate goroutine. If this code calls runtime.Goexit, only this
-// call fails, and the process continues.
+// apart runs user code in a separate goroutine, for calls that run no stage (Split, Generate, Show). If user code calls
+// runtime.Goexit, only this call fails, and the process continues.
 func apart(code, name string, run func() error) error {
 	var err error = &Failure{Code: code, Reason: name + ": called runtime.Goexit, which ends a goroutine of the worker"}
 	ended := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// leaving is a generator and a decoder that end their goroutine when they are asked to.
+// leaving is a generator and a decoder that end their goroutine after a number of calls.
 type leaving struct {
 	after int
 	calls *int

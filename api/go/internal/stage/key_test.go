@@ -17,7 +17,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// records is the decoder, and with encode the encoder, of the tests here.
+// records is the decoder of the tests in this file. Its method encode is the encoder.
 type records struct{}
 
 func (records) Decode(b []byte) any { return string(b) }
@@ -43,7 +43,7 @@ func encode(data any) (value, key []byte, partition int32) {
 	return []byte(text), []byte(text[:1]), int32(len(text)%3) - 1
 }
 
-// recordApp reads Kafka, sets keys and writes Kafka.
+// recordApp declares an application that reads records of Kafka, sets keys, and writes records to Kafka.
 func recordApp() *declaration.Application {
 	decoded := &declaration.Source{Path: "0/sources/0", Name: "in", Edge: &topology.Kafka{}, Given: records{}, Decoder: records{}}
 	made := &declaration.Source{Path: "1/sources/0", Name: "made", Edge: &topology.Generator{}, Generator: countdown{}}
@@ -66,7 +66,7 @@ func recordApp() *declaration.Application {
 	}}
 }
 
-// received makes a frame of Kafka's records with values, keys and times; an empty value is absent.
+// received makes a frame of Kafka records with values, keys and times. A record with an empty value has none.
 func received(t *testing.T, values, keys []string) []byte {
 	t.Helper()
 	b := frame.Builder{Port: 0}
@@ -90,7 +90,7 @@ func received(t *testing.T, values, keys []string) []byte {
 	return bytes
 }
 
-// keyedMessage is one message that left through a key exit or a keyed sink.
+// keyedMessage is a message that has left a stage for a state step, or for a sink with keys.
 type keyedMessage struct {
 	value, key, headers string
 	timestamp           int64
@@ -191,7 +191,7 @@ func TestRecordsLeaveWithKeysAndPartitions(t *testing.T) {
 	}
 }
 
-// countdown generates numbers down to 1; 13 fails.
+// countdown is a generator of numbers down to 1. It panics in place of the number 13.
 type countdown struct{}
 
 func (countdown) InitialValue() any { return uint64(4) }

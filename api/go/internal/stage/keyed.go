@@ -21,41 +21,41 @@ import (
 // errRollback means that a state computation failed and may have left its state partly changed.
 var errRollback = errors.New("a state computation failed")
 
-// rollBack records the name of the failed step and returns errRollback.
+// rollBack returns errRollback, after which the call runs again message by message. It notes the step that has failed.
 func (n *node) rollBack() error {
 	n.x.keyed.failing = n.name
 	return errRollback
 }
 
-// keyed is the part of an executor that processes messages with states.
+// keyed has those fields of an executor that only stages with state steps use.
 type keyed struct {
 	bucket               *state.Bucket
 	careful              bool // each state is serialized after each message
 	ordered              bool // messages of window steps and of other steps are processed in one order
 	checks               bool // a message that changes a state without persisting it fails
-	maxBytes, pieceBytes int  // maximum size of a state, and size of a piece
+	maxBytes, pieceBytes int  // maximum size of a state, and of the pieces of a large state in the log
 
 	notes   bool                    // record which state is read or written outside of messages (see Careful)
 	saved   map[*state.Entry][]byte // serialized states for a rollback, as far as they can be serialized
-	entries []*state.Entry          // entries of the keys in the current frame
+	entries []*state.Entry          // for each key of the current frame, its state, or nil if it was not looked up yet
 	key     []byte                  // key of the message in flight
 
-	hasNoKey bool            // a tick is in flight
+	hasNoKey bool            // a dead letter gets no key, because it is about a tick or visit
 	asked    *timing.Changes // timer changes of the running function
 	failing  string          // name of the last step that was rolled back
 }
 
-// stateful is the state part of a state step.
+// stateful has the fields of a node that only a state step or a window uses.
 type stateful struct {
 	functions declaration.Stateful // nil if the step is a window
 	windows   window.Windows       // nil if the step is not a window
 	state     *declaration.State
-	port      uint16      // port of the state in state logs
-	form      valueReader // form of the messages
-	allowed   map[string]bool
+	port      uint16          // port of the state in state logs
+	form      valueReader     // reads the messages
+	allowed   map[string]bool // keys that may have a state; nil if every key may
 	visits    map[string]bool // names of the visits that the step accepts
-	timed     *timed          // nil if the state has no times
-	ticks     bool            // the step has timers or a TTL
+	timed     *timed          // nil if no step of the state has timers or a TTL
+	ticks     bool            // this step has timers or a TTL
 	timers    []string        // names of the timers that the step sets
 }
 
@@ -70,7 +70,7 @@ func newStateful(step *declaration.Step, d *pb.Node, form valueReader) *stateful
 	return s
 }
 
-// runState processes the messages of the current frame with the states of their keys.
+// runState processes the current frame in a state step: each message with the state of its key.
 func (x *Executor) runState(n *node) error {
 	f := &x.frame
 	if err := x.checkKeyed(n); err != nil {
@@ -103,8 +103,8 @@ func (x *Executor) checkKeyed(n *node) error {
 	return nil
 }
 
-// arrive records that a message is in flight. position is the index of its key in the frame. If the message must be
-// skipped, arrive returns the entry of the skip list.
+// arrive makes a message the current message of the executor. position is the index of its key in the frame. If the
+// message must not be processed, arrive returns the reason.
 func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
 	n.in++
 	n.x.keyed.key = n.x.frame.Keys[position]
@@ -126,7 +126,8 @@ func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
 	return n.runMessage(table, position, message)
 }
 
-// runMessage processes the message in flight with the state of its key. position is the index of the key in the frame.
+// runMessage processes the message in flight with the state of its key, after the timers of the key that are due before
+// it. position is the index of the key in the frame.
 func (n *node) runMessage(table *state.Table, position int, message any) error {
 	x := n.x
 	if n.stateful.timed != nil {
@@ -149,7 +150,7 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 		x.keyed.entries[position] = entry
 	}
 	if x.keyed.careful && (!fresh || x.keyed.checks) {
-		x.save(entry)
+		_ = x.save(n, entry)
 	}
 	results, fault := n.computeState(message, entry.Value)
 	bury := func(fault *Failure) { n.bury(fault.Code, message, fault.Reason, fault.Traceback) }
@@ -163,8 +164,8 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 	return nil
 }
 
-// settle keeps what a call of user code has done with a state, or deletes the state. If the call has failed, or has left
-// an invalid state, settle makes a dead letter with bury and restores the state.
+// settle ends a call of user code with a state: it marks a changed state to be written, or deletes the state. If user
+// code has failed, or has left an invalid state, settle makes a dead letter by bury and restores the state.
 func (n *node) settle(table *state.Table, entry *state.Entry, fresh, persist, deletes bool, fault *Failure, bury func(*Failure)) (failed bool, err error) {
 	x := n.x
 	if fault == nil && x.keyed.careful && !deletes {
@@ -202,7 +203,7 @@ func (x *Executor) pass(value []byte) any {
 	return x.decoder.Pass(value)
 }
 
-// burySkipped makes a dead letter of a message that is skipped. message is its value, or nil if it was not read.
+// burySkipped makes a dead letter of a message that must not be processed. message is nil if it was not deserialized.
 func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	if message != nil && codec.ReadsWithoutCode(reflect.TypeOf(message)) {
 		n.buryShown(skip.GetCode(), message, skippedPreview(message), skip.GetReason(), "")
@@ -211,7 +212,8 @@ func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }
 
-// refuses makes a dead letter of the message in flight if its key is not allowed, and reports this.
+// refuses reports whether the key of the message in flight may have no state, because the state permits only declared
+// keys. If so, the message becomes a dead letter.
 func (n *node) refuses(message any) bool {
 	key := n.x.keyed.key
 	isRefused := n.stateful.allowed != nil && !n.stateful.allowed[string(key)]
@@ -228,7 +230,8 @@ func (n *node) create(table *state.Table, message any) (entry *state.Entry) {
 	return table.Add(n.x.keyed.key, n.stateful.state.Builder.Build())
 }
 
-// computeState calls the function of a step. If the state has times, every change is persisted.
+// computeState calls the function of a step for a message. If the state has timers or a TTL, the state counts as
+// changed even if the function does not persist it.
 func (n *node) computeState(message, value any) (results emission.Results, fault *Failure) {
 	defer caught(&fault)
 	var call *timing.Changes
@@ -242,22 +245,24 @@ func (n *node) computeState(message, value any) (results emission.Results, fault
 	return results, nil
 }
 
-// save keeps the serialized state of a key from before its first message, for a reset after a failure.
-func (x *Executor) save(entry *state.Entry) {
+// save serializes the state of a key before its first message, so that restore can undo a failed message. It returns an
+// error if the state, which may never have been persisted, cannot be serialized. Then restore removes the whole state.
+func (x *Executor) save(n *node, entry *state.Entry) error {
 	if _, known := x.keyed.saved[entry]; known {
-		return
+		return nil
 	}
-	// A state that was never persisted may be unserializable. Then a failure makes the key lose its whole state.
-	if serialized, err := codec.NewEncoder().Append(nil, entry.Value); err == nil {
+	serialized, err := n.write(codec.NewEncoder(), nil, entry.Value)
+	if err == nil {
 		x.keyed.saved[entry] = serialized
 	}
+	return err
 }
 
-// inspect checks the state of a key after a message, and saves the state if it is valid. With persist, the state must
-// be serializable. Without persist, and if checks are enabled, it must be unchanged. fault says which rule the message
-// has broken.
+// inspect checks the state of a key after a message, and saves the state for restore if it is valid. With persist, the
+// state must be serializable. Without persist, and after CheckPersist, it must be unchanged. fault says which rule the
+// message has broken.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
-	now, notWritten := codec.NewEncoder().AppendState(nil, entry.Value)
+	now, notWritten := n.write(codec.NewEncoder(), nil, entry.Value)
 	if notWritten != nil {
 		if persist {
 			fault = notSerializable(n.name, entry.Value, notWritten)
@@ -289,7 +294,7 @@ func differ(before, now []byte) (bool, error) {
 	if bytes.Equal(before, now) {
 		return false, nil
 	}
-	// The entries of a map have no order.
+	// A map may be serialized in any order, so compare the values.
 	var values [2]any
 	for i, serialized := range [2][]byte{before, now} {
 		var err error
@@ -309,21 +314,24 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 		return nil
 	}
 	// The state may keep the bytes from which it is read, and change them.
-	value, err := codec.NewDecoder().Decode(codec.NewEncoder().Encoding(), bytes.Clone(saved))
+	value, err := n.read(codec.NewDecoder(), codec.NewEncoder().Encoding(), []byte(entry.Key), bytes.Clone(saved))
 	if err != nil {
 		return n.notReadable([]byte(entry.Key), err)
 	}
-	codec.FillMaps(value, n.stateful.state.Builder.Build())
+	if n.stateful.windows == nil {
+		codec.FillMaps(value, n.stateful.state.Builder.Build())
+	}
 	entry.Value = value
 	return nil
 }
 
-// note records which state a careful call reads or writes while no message is in flight.
+// note records which state the program now reads or writes, for the error if this ends the process. Only careful calls
+// (see Careful) do this.
 func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
 
-// notSerializable returns the failure of a message after which the state is not serializable.
+// notSerializable returns the failure of a message that has made its state impossible to serialize.
 func notSerializable(step string, value any, err error) *Failure {
 	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
 		"error", err, "fix", "").Message+"; "+codec.Remedy(err), codec.StackOf(err))

@@ -12,8 +12,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// MaxStateBytes is the maximum size of the state of one key in bytes. For its copies of a state, a call needs a
-// multiple of this memory.
+// MaxStateBytes is the default of the maximum size of the state of one key in bytes. A call makes copies of a state, so
+// it needs a multiple of this memory.
 const MaxStateBytes = 256 << 20
 
 // maxValueBytes is the maximum length of a value with its key. A frame has room for such a value after other messages.
@@ -38,7 +38,8 @@ func (n *node) buryIfTooLarge(message any, size, keySize int) bool {
 	return true
 }
 
-// tooLarge returns the finding for a value or key that is too large; hint is that for a value.
+// tooLarge returns the finding for a message that is too large to leave a stage. It names the key if the key takes more
+// than half of the limit, and otherwise the value. hint is the remedy for a value.
 func tooLarge(step string, size, keySize int, hint string) diagnostic.Diagnostic {
 	if keySize > maxValueBytes/2 {
 		return diagnostic.Of("C525", "step", step, "what", "its key", "size", keySize, "limit", maxValueBytes, "hint", shortenFix)
@@ -46,9 +47,10 @@ func tooLarge(step string, size, keySize int, hint string) diagnostic.Diagnostic
 	return diagnostic.Of("C525", "step", step, "what", "its value", "size", size, "limit", maxValueBytes, "hint", hint)
 }
 
-// checkSize returns a failure if a state exceeds the limit and has grown since it was written to the log.
+// checkSize returns a failure if a state exceeds the limit. A state that was already larger in the log passes, unless
+// it has grown.
 func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
-	if size <= max(x.keyed.maxBytes, entry.Logged()) {
+	if size <= max(x.keyed.maxBytes, entry.Logged) {
 		return nil
 	}
 	found := diagnostic.Of("C525", "step", n.name, "what", "the state of key "+topology.ShowKey([]byte(entry.Key)), "size", size,
@@ -56,7 +58,7 @@ func (x *Executor) checkSize(n *node, entry *state.Entry, size int) *Failure {
 	return &Failure{Code: found.Code, Reason: strings.TrimPrefix(found.Message, n.name+": "), IsOfState: true}
 }
 
-// stateWriter writes the states of one table as log entries.
+// stateWriter writes the states of one table as entries of the state log.
 type stateWriter struct {
 	x       *Executor
 	n       *node
@@ -64,7 +66,7 @@ type stateWriter struct {
 	builder frame.Builder
 	entries [][]byte
 	table   *state.Table
-	timed   *timed // nil if the state has no times
+	timed   *timed // nil if the state has neither timers nor a TTL
 }
 
 func (x *Executor) newStateWriter(table *state.Table) *stateWriter {
@@ -77,7 +79,7 @@ func (x *Executor) newStateWriter(table *state.Table) *stateWriter {
 	return &stateWriter{x: x, n: x.stepOf(table.Port), encoder: encoder, builder: builder, table: table, timed: timed}
 }
 
-// write adds the state of a key.
+// write adds the state of a key to the current entry, or to a new entry if the current one would become too large.
 func (w *stateWriter) write(entry *state.Entry) error {
 	if w.x.keyed.notes {
 		w.n.note("wrote", []byte(entry.Key))
@@ -105,7 +107,7 @@ func (w *stateWriter) write(entry *state.Entry) error {
 		buffer = append(w.builder.Buffer(), written...)
 	}
 	w.table.Resize(entry, body-w.encoder.Described(), overheadOf(entry))
-	entry.SetLogged(body)
+	entry.Logged = body
 	if size > w.x.keyed.pieceBytes && w.builder.Count() == 0 {
 		return w.cut(key, buffer)
 	}
@@ -114,7 +116,7 @@ func (w *stateWriter) write(entry *state.Entry) error {
 	return nil
 }
 
-// cut adds a large state in pieces, each as one entry. The current frame must be empty.
+// cut splits a large state into pieces, and adds an entry for each. The current entry must be empty.
 func (w *stateWriter) cut(key, serialized []byte) error {
 	entries, err := piece.Write(w.builder.Port, w.builder.Encoding, key, serialized, w.x.keyed.pieceBytes)
 	if err != nil {
@@ -124,7 +126,7 @@ func (w *stateWriter) cut(key, serialized []byte) error {
 	return nil
 }
 
-// drop adds an entry that removes the state of a key.
+// drop adds to the current entry that the log no longer has a state of this key.
 func (w *stateWriter) drop(key string) error {
 	w.builder.UseKey(w.builder.AddKey([]byte(key)))
 	w.builder.AddAbsent()
@@ -134,7 +136,7 @@ func (w *stateWriter) drop(key string) error {
 	return nil
 }
 
-// end closes the current frame. key is the last key in the frame.
+// end closes the current entry. key is the last key in it, for an error.
 func (w *stateWriter) end(key []byte) error {
 	if w.builder.Count() == 0 {
 		return nil

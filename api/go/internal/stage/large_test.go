@@ -17,14 +17,15 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// pile is a state of as many bytes as its messages say.
+// pile is a state whose size its messages determine.
 type pile struct{ Parts [][]byte }
 
 type pileBuilder struct{}
 
 func (pileBuilder) Build() any { return &pile{} }
 
-// growth is a message: how many bytes more the state gets, 0: none are left; and whether that is persisted.
+// growth is a message that makes the state larger by Size bytes, or empty if Size is 0. Persists says whether the
+// function persists the state.
 type growth struct {
 	Key      string
 	Size     int
@@ -66,7 +67,7 @@ type text struct{}
 
 func (text) Encode(data any) []byte { return []byte(data.(string)) }
 
-// sized gives a text of the length that a message says.
+// sized is a computation that returns a text as long as the Size of a message.
 type sized struct{}
 
 func (sized) Name() string { return "sized" }
@@ -114,7 +115,8 @@ func lines(t testing.TB, messages []growth) []byte {
 	return framed(t, texts...)
 }
 
-// crossed returns the frames in which messages come to the state, and the dead letters on the way.
+// crossed runs the stage before the shuffle. It returns the frames with the messages for the state, and the dead
+// letters.
 func crossed(t testing.TB, app *declaration.Application, messages []growth) ([]byte, []*pb.DeadLetter) {
 	t.Helper()
 	got := collect(t, run(t, newExecutor(t, app, pileSplit), lines(t, messages)))
@@ -125,7 +127,7 @@ func crossed(t testing.TB, app *declaration.Application, messages []growth) ([]b
 	return all, got.letters
 }
 
-// pileCall runs messages on the state of a log, as the server does.
+// pileCall runs frames in a bucket call on the states of a log, as the server does.
 func pileCall(t testing.TB, app *declaration.Application, limit, pieces int, log [][]byte, whole bool, frames []byte) (*collected, [][]byte, error) {
 	t.Helper()
 	x := newExecutor(t, app, pileStage)
@@ -163,7 +165,8 @@ func sums(log map[string][]int) map[string]int {
 	return all
 }
 
-// A key's state grows by messages of drawn sizes, from call to call; each call reads its states from the log.
+// TestStatesInPiecesAndAboveTheLimit lets the state of a key grow by messages of drawn sizes. Each call reads the
+// states from the log.
 func TestStatesInPiecesAndAboveTheLimit(t *testing.T) {
 	app := pileApp(t)
 	random := rand.New(rand.NewPCG(3, 5))
@@ -173,7 +176,8 @@ func TestStatesInPiecesAndAboveTheLimit(t *testing.T) {
 		var log [][]byte
 		known := map[string][]int{}
 		for range 5 {
-			// One message for each key, so that who makes a state too large is known without a model of a call that is run again.
+			// One message for each key, so that who makes a state too large is known without a model of a call that is
+			// run again.
 			var messages []growth
 			for _, key := range []string{"a", "b", "c"}[:1+random.IntN(3)] {
 				messages = append(messages, growth{key, []int{0, 5, 200, 400, 900}[random.IntN(5)], true})

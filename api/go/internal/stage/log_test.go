@@ -27,7 +27,8 @@ func (see) Compute(data, state interface{}) (interface{}, bool) {
 	return nil, true
 }
 
-// A rescale picks states out of the frames of a log, so none may rest on those before it.
+// TestEachStateOfALogIsCompleteInItself: a rescale takes single states out of the frames of a log, so reading a state
+// must not require an earlier one.
 func TestEachStateOfALogIsCompleteInItself(t *testing.T) {
 	app := application.MakeApplication("Seen")
 	app.NewPipeline("Words", application.MakeTCPSourceConfig("127.0.0.1", "7010", example.Lines{})).

@@ -2,7 +2,8 @@ package stage
 
 import pb "wallarooapi/internal/workerpb"
 
-// Begin begins a call. Its messages get ordinals from 0. skips lists messages that must not be processed.
+// Begin begins a call with an index. Its messages get ordinals, which are numbers from 0. skips lists the ordinals of
+// messages that must not be processed, because they have ended or hung a worker before. They become dead letters.
 func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	x.ordinal, x.skips = 0, nil
 	x.flight.Begin(index)
@@ -22,8 +23,8 @@ func (x *Executor) count(messages int) (ordinal uint64) {
 	return ordinal
 }
 
-// enter assigns an ordinal to the next message and records that it is in flight. If the message must be skipped, enter
-// returns the entry of the skip list.
+// enter assigns an ordinal to the next message and records that this message is in flight. If the message must not be
+// processed, enter returns the reason, and records nothing.
 func (x *Executor) enter() *pb.Skip { return x.enterAt(x.count(1)) }
 
 // enterAt does the same as enter for a message that already has an ordinal.

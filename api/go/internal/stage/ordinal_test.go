@@ -14,7 +14,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// located remembers messages, and finds out what is noted of each.
+// located remembers messages, and which message the record shows as in flight during each.
 type located struct {
 	remembering
 	atWork func() [2]uint64
@@ -36,7 +36,8 @@ func locatedApp(t testing.TB, l located) *declaration.Application {
 	return declared(t, app)
 }
 
-// overlappingParts draws parts whose frames overlap; it returns them, and the messages in the order of their ordinals.
+// overlappingParts draws parts whose frames have overlapping sequence numbers. It returns the parts, and the messages
+// in the order of their ordinals.
 func overlappingParts(t testing.TB, random *rand.Rand) (parts [][][]byte, texts []string) {
 	t.Helper()
 	sequence := 0
@@ -85,7 +86,7 @@ func TestOrdinalsCountTheFramesOfAllParts(t *testing.T) {
 	}
 }
 
-// checkSkip checks that a call that is to leave out one message leaves out that one.
+// checkSkip checks that a call with one message in its skip list leaves out only this message.
 func checkSkip(t *testing.T, x *stage.Executor, parts [][][]byte, texts []string, ordinal int, noted map[string][]uint64) {
 	t.Helper()
 	clear(noted)

@@ -10,14 +10,8 @@ import (
 	"wallarooapi/internal/timing"
 )
 
-func (n *node) addOutput(name string, output *node) {
-	if n.outputs == nil {
-		n.outputs = map[string]*node{}
-	}
-	n.outputs[name] = output
-}
-
-// emitTo passes a message to a named output. A message for an undeclared output becomes a dead letter.
+// emitTo passes a message to the successors of a named output. A message for an output that the step does not declare
+// becomes a dead letter.
 func (n *node) emitTo(message wa.Output) {
 	output := n.outputs[message.Name]
 	switch {
@@ -33,7 +27,8 @@ func (n *node) undeclared(name string) *emission.Undeclared {
 	return &emission.Undeclared{Name: name, Declared: slices.Collect(maps.Keys(n.outputs))}
 }
 
-// admit panics if one of the messages of user code is for an undeclared output, before any message is passed on.
+// admit panics if one of the results of user code is for an output that the step does not declare. It is called before
+// a result is passed on, so that the call fails as a whole.
 func (n *node) admit(results *emission.Results) {
 	n.admitOne(results.One)
 	for _, message := range results.Many {
@@ -58,7 +53,7 @@ func codeOf(recovered any) string {
 	return "C501"
 }
 
-// watched is an aggregation whose results are checked with admit.
+// watched is the aggregation of a window step. It checks the outputs of results by admit.
 type watched struct {
 	declaration.Aggregation
 	n *node

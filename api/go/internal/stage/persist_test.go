@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/testdata/example"
 )
 
-// forgetful counts words; a word that ends with "-" is not persisted, one that ends with "?" only looked up.
+// forgetful counts words. It does not persist a word that ends with "-", and does not count one that ends with "?".
 type forgetful struct{ example.CountWords }
 
 func (f *forgetful) Compute(data, state interface{}) (interface{}, bool) {

@@ -18,14 +18,14 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// history is a state that remembers its messages.
+// history is a state that contains all messages of its key.
 type history struct{ Seen []string }
 
 type histories struct{}
 
 func (histories) Build() any { return &history{} }
 
-// remembering fails after it has changed the state.
+// remembering adds each message to a history. For some messages it fails after that.
 type remembering struct{ failing map[string]bool }
 
 func (remembering) Name() string { return "remember" }
@@ -58,7 +58,7 @@ func rememberingApp(t testing.TB) *declaration.Application {
 	return declared(t, app)
 }
 
-// inParts runs a call whose parts are all released but the last.
+// inParts runs a bucket call in parts. The outputs of all parts but the last are released.
 func inParts(
 	x *stage.Executor, log [][]byte, whole bool, parts [][][]byte, skips ...*pb.Skip,
 ) ([]stage.OutputFrame, [][]byte, []*pb.StepCount, error) {
@@ -112,7 +112,7 @@ func keyedTexts(t testing.TB, sequence int, texts []string) []byte {
 	return bytes
 }
 
-// shown is what a call gave, and the states after it.
+// shown describes the outputs, dead letters and counts of a call, and the states after it.
 func shown(t testing.TB, x *stage.Executor, outputs []stage.OutputFrame, log [][]byte, counts []*pb.StepCount) string {
 	t.Helper()
 	got := collect(t, outputs)
@@ -164,7 +164,7 @@ func TestACallCutIntoPartsGivesWhatOneCallGives(t *testing.T) {
 	}
 }
 
-// drawnParts draws messages; it returns their frames in parts, and as one part.
+// drawnParts draws messages. It returns their frames divided into parts, and as one part.
 func drawnParts(t testing.TB, random *rand.Rand) (parts [][][]byte, frames [][]byte) {
 	t.Helper()
 	parts = [][][]byte{nil}

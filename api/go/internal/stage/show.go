@@ -6,7 +6,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// Show returns the states at the end of a state log, formatted for display.
+// Show returns the states after these entries of a state log, formatted for display.
 func (x *Executor) Show(entries [][]byte) (states []*pb.ShownState, err error) {
 	err = apart("C507", "a state", func() error {
 		loader := x.NewLoader()

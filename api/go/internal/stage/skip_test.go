@@ -22,8 +22,9 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// watched returns a file that a record is open on, and a function that reads index and message in flight.
-func watched(t *testing.T) (*flight.Region, func() [2]uint64) {
+// watched opens the record of the message in flight on a file, and returns it with a function that reads from the file
+// the index of the call and the message in flight.
+func watched(t *testing.T) (*flight.Record, func() [2]uint64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flight")
 	if err := os.WriteFile(path, make([]byte, flight.Bytes), 0o600); err != nil {
@@ -101,7 +102,7 @@ type order struct {
 	At   time.Time
 }
 
-// talkative may do anything when it is shown.
+// talkative has methods for its display that must not be called: one blocks, and one panics.
 type talkative struct {
 	Text string
 	When time.Time
@@ -112,7 +113,7 @@ func (*talkative) String() string { select {} }
 
 func (*talkative) MarshalJSON() ([]byte, error) { panic("a skipped message was asked for its text") }
 
-// coded writes and reads itself.
+// coded has methods that serialize it.
 type coded struct{ at int }
 
 func (coded) GobEncode() ([]byte, error) { return []byte("!"), nil }
@@ -166,7 +167,7 @@ func TestSkippedMessagesAreShownAsOthers(t *testing.T) {
 	}
 }
 
-// observed counts words and looks around before.
+// observed counts words, and calls look before each word.
 type observed struct {
 	example.CountWords
 	look func()
@@ -206,7 +207,7 @@ func TestTheMessageAtWorkIsNoted(t *testing.T) {
 	}
 }
 
-// noted is a state that looks at the file when it is written or read.
+// noted is a state with methods that serialize it. They call look.
 type noted struct{ Total int }
 
 var look = func(string) {}
@@ -248,7 +249,7 @@ func notedExecutor(t *testing.T) *stage.Executor {
 	}})
 }
 
-// notedFrame makes a frame of two messages that have code of their own to be read.
+// notedFrame makes a frame of two messages whose own methods read them.
 func notedFrame(t *testing.T, sequence uint64) []byte {
 	t.Helper()
 	encoder, b := codec.NewEncoder(), frame.Builder{Port: 1, Encoding: codec.Native}

@@ -1,5 +1,5 @@
-// Package stage runs stages: the steps of a topology between two shuffles. Messages pass from step to step as live
-// objects. They are decoded or deserialized at the entry of a stage, and encoded or serialized at its exit.
+// Package stage runs stages: the steps of a topology between two shuffles. Within a stage, messages pass from step to
+// step as live objects. They become objects at the entry of the stage, and bytes at its exit.
 package stage
 
 import (
@@ -22,10 +22,12 @@ const (
 	maxFrameBytes     = 15 << 20
 )
 
-// Emit receives one output of a stage: its port, its bucket (-1 for none) and the frame. It may keep the frame.
+// Emit receives one frame of messages that leave a stage. port stands for the part that gets them: a state step, a
+// sink, or another stage. bucket is that of their keys, or -1 if no state step gets them. Emit may keep the frame.
 type Emit func(port uint16, bucket int32, frame []byte) error
 
-// Failure is the reason why a stage cannot continue. It does not concern a single message.
+// Failure is the reason why a stage cannot continue, e.g. a damaged frame. A fault of a single message is a dead
+// letter.
 type Failure struct {
 	Code      string
 	Reason    string
@@ -38,14 +40,14 @@ func newFailure(code, reason, traceback string) *Failure {
 	return &Failure{Code: code, Reason: reason, Traceback: traceback}
 }
 
-// Error returns the code and the reason.
+// Error returns the code of the failure and the reason.
 func (f *Failure) Error() string { return f.Code + " " + f.Reason }
 
 func damaged(err error) error {
 	return &Failure{Code: "W410", Reason: "a frame is damaged; " + err.Error()}
 }
 
-// Executor runs one stage for one stream. It is not safe for concurrent use.
+// Executor runs one stage for one stream of calls from the runtime. It is not safe for concurrent use.
 type Executor struct {
 	nodes   []*node
 	entries map[uint16]*node
@@ -61,22 +63,22 @@ type Executor struct {
 	timestamp int64
 	key       []byte // key of the message in flight; nil means the empty key
 
-	flight  *flight.Region
-	ordinal uint64 // ordinal of the next message in the call
-	skips   map[uint64]*pb.Skip
+	flight  *flight.Record
+	ordinal uint64              // number of the next message in the call, from 0
+	skips   map[uint64]*pb.Skip // messages that must not be processed, by their ordinals (see Begin)
 
 	keyed      keyed
 	hasTimes   bool // messages of outputs have timestamps
 	hasWindows bool
 	hasStates  bool      // the stage has state steps that are not windows
-	timed      []*timed  // states with times
+	timed      []*timed  // states with timers or a TTL
 	arrivals   []arrival // messages and ticks of windows in the current call
 	visited    []*pb.Visited
 
 	inTest bool // see InTest
 }
 
-// node is one step of a stage.
+// node is one node of a stage: a source, step or sink, or an entry or exit for messages of another stage.
 type node struct {
 	path, name string
 	kind       pb.NodeKind
@@ -84,8 +86,7 @@ type node struct {
 	next       []*node
 	outputs    map[string]*node // OUTPUT nodes of a computation or window, by name
 
-	in, out, dead uint64
-	more          map[string]uint64 // further counts by the name of the counter
+	count
 
 	step        *declaration.Step // step that runs user code; nil for other nodes
 	source      *entry
@@ -96,13 +97,13 @@ type node struct {
 	exit        exit
 }
 
-// exit is a place where messages leave a stage.
+// exit collects messages that leave a stage. flush emits those that write has not emitted yet.
 type exit interface {
 	write(value any)
 	flush()
 }
 
-// NewWithin compiles a stage of an application. Its functions get the context ctx.
+// NewWithin compiles a stage of an application. ctx is the context that user functions get.
 func NewWithin(ctx context.Context, application *declaration.Application, description *pb.Stage) (*Executor, error) {
 	unseen, err := flight.Open("")
 	if err != nil {
@@ -114,7 +115,7 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 	parts := application.Parts()
 	byPath := map[string]*node{}
 	for _, d := range description.GetNodes() {
-		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x}
+		n := &node{path: d.GetPath(), kind: d.GetKind(), x: x, outputs: map[string]*node{}}
 		n.step = hosted(ctx, d, application, parts)
 		if err := x.compile(n, d, description, parts); err != nil {
 			return nil, err
@@ -135,18 +136,15 @@ func NewWithin(ctx context.Context, application *declaration.Application, descri
 	return x, x.findTimed(description)
 }
 
+// frameBytes returns the size at which a frame is emitted.
 func frameBytes(description *pb.Stage) int {
-	switch asked := int(description.GetFrameBytes()); {
-	case asked == 0:
+	if description.GetFrameBytes() == 0 {
 		return defaultFrameBytes
-	case asked > maxFrameBytes:
-		return maxFrameBytes
-	default:
-		return asked
 	}
+	return min(int(description.GetFrameBytes()), maxFrameBytes)
 }
 
-// connect stores a node under its path and adds it to the successors of its inputs.
+// connect adds a node to the successors of its inputs, and to byPath, in which later nodes find it.
 func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	for _, input := range d.GetInputs() {
 		from, ok := byPath[input]
@@ -162,6 +160,7 @@ func (x *Executor) connect(n *node, d *pb.Node, byPath map[string]*node) error {
 	return nil
 }
 
+// compile sets the fields of a node that depend on its kind. It fails if this program does not have the user code.
 func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts declaration.Parts) (err error) {
 	port, step := uint16(d.GetPort()), n.step
 	n.name = parts.NameOf(n.path)
@@ -221,13 +220,13 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts dec
 	return &Failure{Code: "W403", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
 }
 
-// leave registers the exit of a node with the stage.
+// leave adds the exit of a node to those of the stage.
 func (x *Executor) leave(n *node, err error) error {
 	x.exits = append(x.exits, n.exit)
 	return err
 }
 
-// enterState sets up the state part of a node.
+// enterState sets the fields of a node that is a state step or a window.
 func (x *Executor) enterState(n *node, d *pb.Node) error {
 	form, err := x.readerOf(d, n.step.Input)
 	if err != nil {
@@ -255,17 +254,18 @@ func kindName(kind pb.NodeKind) string {
 	return strings.TrimPrefix(kind.String(), "NODE_KIND_")
 }
 
-// build builds the computation of a stateless step for this stream.
+// build makes the computation of a step without state. Each stream has its own computation object.
 func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 	defer caughtIn(n.name, &err)
 	n.computation = step.Build()
 	return nil
 }
 
-// Watch sets the record in which the executor notes the message in flight.
-func (x *Executor) Watch(record *flight.Region) { x.flight = record }
+// Watch sets the record in which the executor notes the message in flight, so that the runtime knows which message has
+// ended or hung this process.
+func (x *Executor) Watch(record *flight.Record) { x.flight = record }
 
-// Run processes the messages of one or more whole frames, and then emits the remaining outputs.
+// Run processes the messages of one or more whole frames for a stage without state steps, and emits all outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {
 	if err := x.feed(frames, emit); err != nil {
 		return err
@@ -344,7 +344,7 @@ func (n *node) receive(value any) {
 	}
 }
 
-// give passes on the results of a function.
+// give passes the results of a user function to the successors of the node.
 func (n *node) give(results *emission.Results) {
 	n.forward(results.One)
 	for _, item := range results.Many {
@@ -352,7 +352,7 @@ func (n *node) give(results *emission.Results) {
 	}
 }
 
-// forward passes a result to the successors of the node, or to the output that the result names. It drops nil.
+// forward passes a result to the successors of the node, or to the named output that the result is for. It drops nil.
 func (n *node) forward(value any) {
 	switch result := value.(type) {
 	case nil:

@@ -74,7 +74,7 @@ func TestFailuresBecomeDeadLetters(t *testing.T) {
 	}
 }
 
-// countCall runs messages on one bucket and returns what came out.
+// countCall runs frames in one bucket call. It returns the outputs, the entries of the state log, and the bucket.
 func countCall(t *testing.T, x *stage.Executor, bucket *state.Bucket, rebuild func() (*state.Bucket, error), whole bool, frames ...[]byte) (*collected, [][]byte, *state.Bucket) {
 	t.Helper()
 	call := x.NewCall(bucket, rebuild)
@@ -88,7 +88,7 @@ func countCall(t *testing.T, x *stage.Executor, bucket *state.Bucket, rebuild fu
 	return collect(t, outputs), changes, bucket
 }
 
-// keyedWords makes a frame for the count stage of words by their first letters.
+// keyedWords makes a frame of words for the counting stage, with their first letters as keys.
 func keyedWords(t testing.TB, words ...string) []byte {
 	t.Helper()
 	b := frame.Builder{Port: 1, Encoding: 17}

@@ -9,15 +9,16 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// feedBucket processes the messages of a bucket call in the order of their sequence numbers. It keeps messages and
-// ticks for windows until runWindows.
+// feedBucket processes the messages of one part of a bucket call in the order of their sequence numbers. Messages and
+// ticks for windows are only collected, and runWindows processes them at the end of the part.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {
 		return damaged(err)
 	}
 	if !inOrder || x.runsWindowsInTurn() {
-		return x.feedInTurn(parts, emit)
+		x.emit, x.err = emit, nil
+		return x.attended(func() error { return x.runTurns(parts) })
 	}
 	for _, frames := range parts {
 		if err := x.feed(frames, emit); err != nil {
@@ -57,12 +58,13 @@ func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 	return true, nil
 }
 
+// isOfWindow reports whether messages to a port are for a window step.
 func (x *Executor) isOfWindow(port uint16) bool {
 	n := x.entries[port]
 	return n != nil && n.stateful != nil && n.stateful.windows != nil
 }
 
-// overlapping is a frame whose sequence numbers overlap with those of other frames.
+// overlapping is a frame of a state step whose sequence numbers may overlap with those of other frames.
 type overlapping struct {
 	frame   frame.Frame
 	node    *node
@@ -79,12 +81,13 @@ type read struct {
 	err     error
 }
 
-// place is the position of a message in the overlapping frames.
+// place says where a message is: at an index of one of several frames.
 type place struct {
 	sequence     uint64
 	frame, index uint32
 }
 
+// inTurn orders messages by sequence number. Messages with one number keep the order of the frames.
 func inTurn(a, b place) int {
 	if a.sequence != b.sequence {
 		return cmp.Compare(a.sequence, b.sequence)
@@ -95,13 +98,8 @@ func inTurn(a, b place) int {
 	return cmp.Compare(a.index, b.index)
 }
 
-// feedInTurn processes the messages of overlapping frames, visits, and ticks for timed steps, in one order. A message
-// is decoded only when its turn comes, after earlier messages of its frame. Until then only its bytes are in memory.
-func (x *Executor) feedInTurn(parts [][]byte, emit Emit) error {
-	x.emit, x.err = emit, nil
-	return x.attended(func() error { return x.runTurns(parts) })
-}
-
+// runTurns processes the messages of overlapping frames, visits, and ticks for timed steps, in one order. A message is
+// decoded only when its turn comes, after earlier messages of its frame. Until then only its bytes are in memory.
 func (x *Executor) runTurns(parts [][]byte) error {
 	frames, places, turns, err := x.takeFrames(parts)
 	if err != nil {
@@ -140,6 +138,7 @@ func (x *Executor) runTurns(parts [][]byte) error {
 	return nil
 }
 
+// runTurnInOrder runs a visit or tick, after the window messages before it.
 func (x *Executor) runTurnInOrder(t *arrival) error {
 	if _, err := x.runArrivalsBefore(t.sequence); err != nil {
 		return err
@@ -147,8 +146,8 @@ func (x *Executor) runTurnInOrder(t *arrival) error {
 	return x.runTurn(t)
 }
 
-// runArrivalsBefore processes the window messages and ticks before a sequence number, if runsWindowsInTurn. has reports
-// whether there were any.
+// runArrivalsBefore processes the collected window messages and ticks before a sequence number, if runsWindowsInTurn.
+// has reports whether there were any.
 func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	if !x.runsWindowsInTurn() {
 		return false, nil
@@ -166,8 +165,8 @@ func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	return true, x.runArrivals(arrivals)
 }
 
-// takeFrames reads the frames of a call. It returns the messages for state steps, and the visits and ticks for timed
-// steps.
+// takeFrames reads the frames of a call. It returns those with messages for state steps, the places of these messages,
+// and the visits and ticks. Messages for windows are collected in x.arrivals.
 func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []place, turns []arrival, err error) {
 	for _, data := range parts {
 		for len(data) > 0 {
@@ -214,9 +213,11 @@ func (x *Executor) takeFrames(parts [][]byte) (frames []*overlapping, places []p
 	return frames, places, turns, nil
 }
 
-// keepFrame moves the current frame out of the executor and assigns ordinals to its messages.
+// keepFrame moves the current frame out of the executor, so that its messages can be read later, and assigns ordinals
+// to them.
 func (x *Executor) keepFrame(n *node) *overlapping {
-	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), starts: make([]uint32, 1, x.frame.Count+1)}
+	o := &overlapping{frame: x.frame, node: n, ordinal: x.count(x.frame.Count), ahead: map[int]read{}}
+	o.starts = make([]uint32, 1, x.frame.Count+1)
 	x.frame = frame.Frame{}
 	start := uint32(0)
 	for i := range o.frame.Count {
@@ -226,7 +227,7 @@ func (x *Executor) keepFrame(n *node) *overlapping {
 	return o
 }
 
-// runInTurn processes a message of the current frame.
+// runInTurn processes message i of an overlapping frame, which is the current frame.
 func (x *Executor) runInTurn(o *overlapping, i int) error {
 	n := o.node
 	x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, x.frame.SequenceOf(i), x.frame.TimestampOf(i)
@@ -247,8 +248,8 @@ func (x *Executor) runInTurn(o *overlapping, i int) error {
 	return x.err
 }
 
-// readInTurn deserializes a message. Before that it deserializes the earlier messages of the frame, which may contain
-// the type description.
+// readInTurn deserializes message i of an overlapping frame. Before that it deserializes the earlier messages of the
+// frame, one of which may have the type description. It keeps those whose turn has not come.
 func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read) {
 	if o.frame.Encoding != codec.Native {
 		if skip == nil {
@@ -270,17 +271,10 @@ func (x *Executor) readInTurn(o *overlapping, i int, skip *pb.Skip) (found read)
 			found.message, found.err = x.decoder.Decode(codec.Native, o.value(o.next))
 		}
 		if o.next < i {
-			o.keepAhead(o.next, found)
+			o.ahead[o.next] = found
 		}
 	}
 	return found
-}
-
-func (o *overlapping) keepAhead(i int, found read) {
-	if o.ahead == nil {
-		o.ahead = map[int]read{}
-	}
-	o.ahead[i] = found
 }
 
 func (o *overlapping) value(i int) []byte {

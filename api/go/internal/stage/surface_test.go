@@ -14,7 +14,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// What programs for Wallaroo's Go API declare, and what that does to messages.
+// The tests in this file declare applications with the API of Wallaroo's own Go SDK, and run messages through them.
 
 type mapped func(word string) interface{}
 
@@ -36,7 +36,8 @@ func (g gaps) Compute(data interface{}) []interface{} {
 	return words
 }
 
-// twice gives each word with the number of words so far, and nil next to it; a word that ends with "-" is not persisted.
+// twice is a computation that returns each word with the number of words so far, and nil as a second result. It does
+// not persist a word that ends with "-".
 type twice struct{ name string }
 
 func (c twice) Name() string { return c.name }
@@ -59,7 +60,7 @@ func tcpSink(port string) application.SinkConfig {
 	return application.MakeTCPSinkConfig("127.0.0.1", port, plain{})
 }
 
-// stateless returns what each sink gets of some texts, by its port.
+// stateless runs a stage without state steps on texts. It returns the output of each sink, by its port.
 func stateless(t *testing.T, app *application.Application, nodes []*pb.Node, texts ...string) map[uint16][]string {
 	t.Helper()
 	nodes = append([]*pb.Node{{Path: "0/sources/0", Kind: pb.NodeKind_NODE_KIND_SOURCE}}, nodes...)
@@ -146,7 +147,7 @@ func TestABranchGetsEveryMessage(t *testing.T) {
 	}
 }
 
-// shared declares two pipelines with one state; the second one is done.
+// shared declares two pipelines whose steps share a state. The second pipeline ends with Done.
 func shared() *application.Application {
 	app := application.MakeApplication("Shared")
 	app.NewPipeline("ask", tcpSource("7010")).
@@ -162,7 +163,7 @@ var sharedStage = &pb.Stage{Id: "s1", BucketCount: buckets, Nodes: []*pb.Node{
 	{Path: "0/sinks/0", Kind: pb.NodeKind_NODE_KIND_SINK, Inputs: []string{"0/steps/0"}, Port: 2},
 }}
 
-// told makes a frame of one word for the second pipeline.
+// told makes a frame with one word for the second pipeline of shared.
 func told(t *testing.T, word string) []byte {
 	t.Helper()
 	b := frame.Builder{Port: 4, Encoding: 17}

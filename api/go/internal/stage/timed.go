@@ -16,7 +16,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timed is a state with times: a state of which at least one step has timers or a TTL. All steps of the state share it.
+// timed describes a state of which at least one step has timers or a TTL. All steps of the state share it.
 type timed struct {
 	rules  timing.StateRules
 	port   uint16
@@ -27,8 +27,8 @@ type timed struct {
 // IsTimed reports whether a node has timers or a TTL.
 func IsTimed(d *pb.Node) bool { return d.GetTtlMs() > 0 || len(d.GetTimers()) > 0 }
 
-// findTimed finds the states with times. Every step of such a state updates the times of keys and runs their due
-// timers.
+// findTimed finds the states of which a step has timers or a TTL. Every step of such a state then updates the times of
+// keys and runs due timers.
 func (x *Executor) findTimed(description *pb.Stage) error {
 	for i, d := range description.GetNodes() {
 		n, port := x.nodes[i], uint16(d.GetStatePort())
@@ -59,7 +59,8 @@ func (x *Executor) findTimed(description *pb.Stage) error {
 	return nil
 }
 
-// timedOf returns the timed state of a port, or nil if the state of this port has no times.
+// timedOf returns the description of a state, given by its port in state logs. It returns nil if the state has neither
+// timers nor a TTL.
 func (x *Executor) timedOf(port uint16) *timed {
 	for _, t := range x.timed {
 		if t.port == port {
@@ -69,8 +70,8 @@ func (x *Executor) timedOf(port uint16) *timed {
 	return nil
 }
 
-// readTime splits a log entry into the time of a key and the key's state. time is nil if the entry has none, or if the
-// state no longer has times.
+// readTime splits the bytes of a key in a state log into the key's time and its state. time is nil if the log has none,
+// or if the state no longer has timers or a TTL.
 func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte, body []byte, err error) {
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
@@ -82,8 +83,8 @@ func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte
 	return nil, encoding, body, err
 }
 
-// wakeFor runs the due timers of a key before a message. runs is false if the message became a dead letter because its
-// own time is out of range.
+// wakeFor runs the timers and the TTL of a key that are due at the time of a message, before this message. runs is
+// false if the message became a dead letter, because its own time is out of range.
 func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
 	x := n.x
 	if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
@@ -102,7 +103,8 @@ func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool
 	return true, err
 }
 
-// arrive records the time of a message, and the timers that the function has set, after the function has succeeded.
+// arrive records the time of a message and the timers that the function has set. It is called after the function has
+// succeeded.
 func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message any) {
 	times, expiring := table.Times(&t.rules), n.stateful.state.Expiring
 	if entry.Time == nil {
@@ -122,12 +124,11 @@ func (t *timed) arrive(n *node, table *state.Table, entry *state.Entry, message 
 	times.Enroll(entry.Time)
 }
 
-// tick runs a tick or visit for the keys on which it has an effect.
+// tick runs the timers and TTLs that are due at a tick. A visit counts as a tick.
 func (t *timed) tick(x *Executor, tick *arrival) error {
 	table := x.keyed.bucket.Table(t.port)
-	times := table.Times(&t.rules)
-	times.Silence(tick.timestamp, table.EachTime(), func(s *timing.KeyTime) { table.Touch(table.Get([]byte(s.Key))) })
-	for _, s := range times.Due(tick.timestamp) {
+	changed := func(s *timing.KeyTime) { table.Touch(table.Get([]byte(s.Key))) }
+	for _, s := range table.Times(&t.rules).Tick(tick.timestamp, changed) {
 		entry := table.Get([]byte(s.Key))
 		x.turnTo(tick, entry)
 		if err := t.wake(x, table, entry, s.At(tick.timestamp)); err != nil {
@@ -137,7 +138,7 @@ func (t *timed) tick(x *Executor, tick *arrival) error {
 	return x.err
 }
 
-// wake runs the timers of a key that are due, and ends the state if its TTL is over.
+// wake runs the timers of a key that are due at the time `at` of the key, and ends the state if its TTL is over then.
 func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int64) error {
 	for timer := range entry.Time.Wake(at) {
 		if timer == nil {
@@ -155,7 +156,8 @@ func (t *timed) wake(x *Executor, table *state.Table, entry *state.Entry, at int
 	return nil
 }
 
-// expire removes the state of a key whose time to live is over, or the expiring part of this state.
+// expire ends the TTL of a key: it removes the state, or the part of the state that the TTL ends
+// (declaration.Expiring).
 func (t *timed) expire(x *Executor, table *state.Table, entry *state.Entry) error {
 	n := t.steps[0]
 	expiring := n.stateful.state.Expiring

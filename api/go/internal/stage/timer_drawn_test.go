@@ -14,14 +14,14 @@ import (
 	"wallarooapi/internal/testdata/example"
 )
 
-// plainTimer is a timer of plainKey, and when it is due.
+// plainTimer is a timer in the reference, with its due time.
 type plainTimer struct {
 	step int
 	name string
 	due  int64
 }
 
-// plainKey is a key of plainTimes.
+// plainKey is the state of a key in the reference.
 type plainKey struct {
 	values       []int64
 	time, silent *int64
@@ -32,7 +32,8 @@ func (k plainKey) clone() plainKey {
 	return plainKey{slices.Clone(k.values), k.time, k.silent, slices.Clone(k.timers)}
 }
 
-// plainTimes does what SPECIFICATION.md, section 8, says of the time of state steps, and looks at all keys at each tick.
+// plainTimes is a simple reference of timers and TTL after SPECIFICATION.md, section 8. It checks all keys at each
+// tick.
 type plainTimes struct {
 	c    *timerCase
 	keys map[string]plainKey
@@ -103,7 +104,7 @@ func (p *plainTimes) tick(event timerEvent, key string) {
 	p.wake(key, until, event.Sequence, now)
 }
 
-// order is the order in which what is due happens.
+// order compares timers by their due times, and then by their names.
 func (t plainTimer) order(other plainTimer) int {
 	return cmp.Or(cmp.Compare(t.due, other.due), cmp.Compare(t.name, other.name))
 }
@@ -185,7 +186,7 @@ func (p *plainTimes) give(sequence uint64, key string, time int64, step int, tim
 	p.got.outputs = append(p.got.outputs, fmt.Sprint(sequence, " ", key, " ", time, " ", timedStep{p.c, step}.give(timer, now, p.keys[key].values)))
 }
 
-// drawnTimes draws a case: clocks and times of messages go back or far ahead now and then, timers set and delete timers,
+// drawnTimes draws a case. Sometimes clocks and times of messages go back or far ahead, timers set and delete timers,
 // and functions fail.
 func drawnTimes(draw *rand.Rand) *timerCase {
 	c := &timerCase{Name: "drawn", Time: []string{"ingest", "event"}[draw.IntN(2)], Before: map[string][]int64{}}

@@ -16,7 +16,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// closing is a case of a step with one timer.
+// closing returns a case with one step, which has one timer.
 func closing(ttlMs int64, events ...timerEvent) *timerCase {
 	wa.RegisterType(&timedValues{})
 	return &timerCase{Name: "closing", Time: "ingest", TTLMs: ttlMs, Steps: []map[string]behaviour{{"x": {Gives: true}}}, Events: events}

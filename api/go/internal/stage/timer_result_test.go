@@ -10,7 +10,7 @@ import (
 	"wallarooapi/internal/state"
 )
 
-// timerResult is what came out.
+// timerResult has the outputs, dead letters, states and counts of a case.
 type timerResult struct {
 	outputs, letters, keys []string
 	expired, fired         uint64

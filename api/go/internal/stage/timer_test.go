@@ -23,7 +23,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// timerOp is what a function asks of a timer.
+// timerOp is one call of a function: it sets or deletes a timer.
 type timerOp struct {
 	Set, Delete string
 	After, At   *int64
@@ -40,7 +40,7 @@ func (o timerOp) ask(call *timing.Changes) {
 	}
 }
 
-// behaviour is what the function of a timer does.
+// behaviour describes what the function of a step or timer does in a case.
 type behaviour struct {
 	Ops                   []timerOp
 	Appends               []int64
@@ -90,14 +90,14 @@ type timerCase struct {
 	}
 }
 
-// timedValues is the state.
+// timedValues is the state of a key.
 type timedValues struct{ Values []int64 }
 
 type timedBuilder struct{}
 
 func (timedBuilder) Build() any { return &timedValues{Values: []int64{}} }
 
-// timedStep is a step of a case. A message is the position of its event.
+// timedStep has the functions of a step of a case. A message is the index of its event in the case.
 type timedStep struct {
 	c      *timerCase
 	number int
@@ -140,7 +140,7 @@ func (s timedStep) Fire(call *timing.Changes, timer *wa.Timer, kept any) emissio
 	return results
 }
 
-// timedSteps is a timedStep as a multi.
+// timedSteps is a timedStep that returns its result as a list.
 type timedSteps struct{ timedStep }
 
 func (s timedSteps) Compute(call *timing.Changes, data, kept any) emission.Results {
@@ -151,10 +151,11 @@ func (s timedSteps) Fire(call *timing.Changes, timer *wa.Timer, kept any) emissi
 	return emission.Results{Many: []any{s.timedStep.Fire(call, timer, kept).One}, Persist: true}
 }
 
-// path returns that of a step; of some steps the bytes are not in the order of the numbers.
+// path returns the path of a step. The order of the paths' bytes is not that of the steps' numbers.
 func (c *timerCase) path(step int) string { return fmt.Sprint("0/steps/", 9+step) }
 
-// executor makes a stage of the steps, whose results leave through a key exit; untimed: one of the same steps without times.
+// executor makes a stage of the steps, whose results leave through a key exit. With untimed, the steps have neither
+// timers nor a TTL.
 func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 	t.Helper()
 	byKey := &declaration.State{Name: "s", Builder: timedBuilder{}, ByKey: true, TTLMs: int(c.TTLMs)}
@@ -186,7 +187,7 @@ func (c *timerCase) executor(t testing.TB, untimed bool) *stage.Executor {
 	return newExecutor(t, &declaration.Application{Pipelines: []*declaration.Pipeline{{Steps: steps}}}, described)
 }
 
-// log returns the entries of the states that there are before, as a step without times has written them.
+// log returns the state log with the states that a case has at its start, as steps without timers and TTL write them.
 func (c *timerCase) log(t testing.TB) [][]byte {
 	x, bucket := c.executor(t, true), state.NewBucket()
 	for key, values := range c.Before {
@@ -201,7 +202,7 @@ func (c *timerCase) log(t testing.TB) [][]byte {
 	return changes
 }
 
-// frames makes frames of events: ticks one by one, and of messages one frame for each step.
+// frames makes frames of the events of a case: one for each tick, and one for the messages of each step.
 func (c *timerCase) frames(t testing.TB, from, to int) (all [][]byte) {
 	t.Helper()
 	builders, known := make([]frame.Builder, len(c.Steps)), make([]map[string]uint32, len(c.Steps))
@@ -249,8 +250,8 @@ func (c *timerCase) frames(t testing.TB, from, to int) (all [][]byte) {
 	return all
 }
 
-// cut runs the events, cut in a drawn way: into calls, on live states or states that are read again from a log, whole or not, of
-// which some have parts that are released, or are careful.
+// cut runs the events in calls that it draws. A call may use live states or states from the log, write all states or
+// only changed ones, release outputs before its end, and be careful.
 func (c *timerCase) cut(t testing.TB, draw *rand.Rand) (r timerResult) {
 	t.Helper()
 	x, log := c.executor(t, false), c.log(t)

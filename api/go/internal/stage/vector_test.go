@@ -13,7 +13,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// lengthDecoder is a program's decoder whose headers hold nothing but a length.
+// lengthDecoder is a decoder of a program whose headers contain only the length of the payload.
 type lengthDecoder struct{ framing topology.Framing }
 
 func (d lengthDecoder) HeaderLength() uint64 { return uint64(d.framing.HeaderBytes) }
@@ -34,7 +34,8 @@ type framingCase struct {
 	ExpectedBytes   uint64 `json:"expected_bytes"`
 }
 
-// check feeds the pieces one by one, as a connection does, and says in what way the messages differ.
+// check splits the bytes of a case as a gateway does, as they arrive piece by piece. It returns an error that describes
+// how the messages differ.
 func (c framingCase) check() error {
 	var bits int
 	if _, err := fmt.Sscanf(c.Framing.Kind, "u%d", &bits); err != nil {

@@ -14,7 +14,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// takeVisits sets the names of the visits that a state step accepts, after a check that the step declares them.
+// takeVisits sets the names of the visits that a state step accepts, as the plan lists them. It fails if the step does
+// not declare one of them.
 func (n *node) takeVisits(names []string) error {
 	n.stateful.visits = map[string]bool{}
 	for _, name := range names {
@@ -40,15 +41,15 @@ func (x *Executor) takeVisit() (taken arrival, err error) {
 	return taken, nil
 }
 
-// Visited returns the counts of the last call's visits.
+// Visited returns for each visit and step how many keys were visited, since the last call of Visited.
 func (x *Executor) Visited() []*pb.Visited {
 	visited := x.visited
 	x.visited = nil
 	return visited
 }
 
-// runTurn runs a visit for all keys of the steps that accept it, or a tick for the keys that it concerns. A visit is first
-// a tick for the states of these steps.
+// runTurn runs a visit (a call of user code for every key of a state) or a tick (which ends TTLs and fires timers). A
+// visit is first a tick for the states that it visits.
 func (x *Executor) runTurn(t *arrival) error {
 	x.sequence, x.timestamp, x.fromPort = t.sequence, t.timestamp, frame.DeadLetterPort
 	x.keyed.entries = x.keyed.entries[:0]
@@ -76,7 +77,7 @@ func (x *Executor) runTurn(t *arrival) error {
 	return x.err
 }
 
-// takes reports whether a step accepts a visit or a tick.
+// takes reports whether a visit or tick concerns a step.
 func (s *stateful) takes(t *arrival) bool {
 	if t.visit == nil {
 		return s.ticks
@@ -109,7 +110,7 @@ func (n *node) visitKeys(t *arrival) error {
 	return n.x.err
 }
 
-// turnTo makes a key the current key of a visit or tick.
+// turnTo makes a key the current key of the executor during a visit or tick.
 func (x *Executor) turnTo(t *arrival, entry *state.Entry) {
 	x.flight.At(t.ordinal)
 	x.flight.Advance()
@@ -117,7 +118,7 @@ func (x *Executor) turnTo(t *arrival, entry *state.Entry) {
 	x.key = x.keyed.key
 }
 
-// visitKey runs the visitor with the state of a key.
+// visitKey runs the visitor of a step (its function for visits) with the state of the current key.
 func (n *node) visitKey(table *state.Table, entry *state.Entry, v *pb.Visit) (failed bool, err error) {
 	given := &wa.Visit{Name: v.GetName(), Metadata: v.GetMetadata(), Key: n.x.keyed.key}
 	return n.runOn(table, entry, &function{input: v.GetMetadata(), deletes: given.DeletesState, run: func(value any) emission.Results {
@@ -137,7 +138,7 @@ type function struct {
 func (n *node) runOn(table *state.Table, entry *state.Entry, f *function) (failed bool, err error) {
 	x := n.x
 	if x.keyed.careful {
-		x.save(entry)
+		_ = x.save(n, entry)
 	}
 	results, fault := n.runFunction(f, entry.Value)
 	bury := func(fault *Failure) { n.buryBytes(fault.Code, f.input, frame.Plain, fault.Reason, fault.Traceback) }

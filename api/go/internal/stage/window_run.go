@@ -2,7 +2,6 @@ package stage
 
 import (
 	"errors"
-	"fmt"
 	"iter"
 	"slices"
 	"time"
@@ -21,7 +20,7 @@ import (
 // moment is the format of times for people.
 const moment = "2006-01-02T15:04:05.000Z"
 
-// newWindow makes the state part of a window step.
+// newWindow makes the fields of a window step.
 func newWindow(step *declaration.Step, d *pb.Node, form valueReader) (*stateful, error) {
 	windows, err := window.Of(step, d.GetWatermarks())
 	if err != nil {
@@ -30,7 +29,7 @@ func newWindow(step *declaration.Step, d *pb.Node, form valueReader) (*stateful,
 	return &stateful{state: step.State, port: uint16(d.GetStatePort()), windows: windows, form: form}, nil
 }
 
-// tick reads the tick in the current frame.
+// tick reads the tick in the current frame. Window steps process it later, together with their messages.
 func (x *Executor) tick() arrival {
 	t := arrival{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
 	if x.hasWindows {
@@ -42,8 +41,8 @@ func (x *Executor) tick() arrival {
 // takeWindow reads the window messages of the current frame and keeps them until all frames of the call have been read.
 func (x *Executor) takeWindow(n *node) error {
 	f := &x.frame
-	if x.keyed.bucket == nil || f.Flags&frame.FlagKeys == 0 || f.Encoding == frame.Framed || f.HasAbsent() {
-		return damaged(fmt.Errorf("a frame for window %s has no keys, or values of encoding %d or none", n.path, f.Encoding))
+	if err := x.checkKeyed(n); err != nil {
+		return err
 	}
 	data := f.Values
 	for i := 0; i < f.Count && x.err == nil; i++ {
@@ -74,7 +73,7 @@ func (x *Executor) takeWindow(n *node) error {
 	return nil
 }
 
-// runWindows processes the window messages and ticks of a call in the order of their sequence numbers.
+// runWindows processes the collected messages and ticks of window steps in the order of their sequence numbers.
 func (x *Executor) runWindows(emit Emit) error {
 	if len(x.arrivals) == 0 {
 		return nil
@@ -104,19 +103,17 @@ func (x *Executor) runArrivals(arrivals []arrival) error {
 	return x.err
 }
 
-// calendarOf returns the calendar of a window's table. At the first call it fills a new calendar with the loaded
-// states.
+// calendarOf returns the calendar of a window's table. The first call makes it.
 func (n *node) calendarOf(table *state.Table) *calendar.Calendar[*window.KeyState] {
 	made, _ := table.Calendar.(*calendar.Calendar[*window.KeyState])
 	if made == nil {
-		made = window.NewCalendar(n.stateful.windows)
+		made = window.NewCalendar(n.stateful.windows, statesOf(table))
 		table.Calendar = made
-		made.Fill(statesOf(table))
 	}
 	return made
 }
 
-// statesOf returns the states of a window's table.
+// statesOf yields the states of all keys of a window step.
 func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
 	return func(yield func(*window.KeyState) bool) {
 		for entry := range table.Entries() {
@@ -127,7 +124,7 @@ func statesOf(table *state.Table) iter.Seq[*window.KeyState] {
 	}
 }
 
-// windowRun processes the messages and ticks of one window step in one call.
+// windowRun processes the messages and ticks of one window step in one bucket call.
 type windowRun struct {
 	n        *node
 	table    *state.Table
@@ -152,13 +149,13 @@ func (r *windowRun) next(a *arrival) error {
 	return nil
 }
 
+// tick ends the windows that are due at a tick.
 func (r *windowRun) tick(a *arrival) {
-	r.calendar.Silence(a.timestamp, statesOf(r.table), func(s *window.KeyState) { r.table.Touch(r.table.Get(s.Key)) })
-	for _, s := range r.calendar.Due(a.timestamp) {
+	for _, s := range r.calendar.Tick(a.timestamp, func(s *window.KeyState) { r.table.Touch(r.table.Get(s.Key)) }) {
 		r.n.x.flight.Advance()
 		given, isOver := r.n.stateful.windows.Tick(s, a.timestamp)
 		if isOver {
-			r.drop(s)
+			r.table.Drop(string(s.Key))
 		} else {
 			r.table.Touch(r.table.Get(s.Key))
 			r.calendar.Enroll(s)
@@ -167,45 +164,33 @@ func (r *windowRun) tick(a *arrival) {
 	}
 }
 
-func (r *windowRun) drop(s *window.KeyState) {
-	r.calendar.Drop(s)
-	r.table.Drop(string(s.Key))
-}
-
 // message adds a message to the state of its key. A failure leaves the state unchanged.
 func (r *windowRun) message(a *arrival) error {
-	x, windows := r.n.x, r.n.stateful.windows
+	x := r.n.x
 	entry := r.table.Get(a.key)
 	isNew := entry == nil
-	var saved []byte
 	if isNew {
 		entry = r.table.Add(a.key, window.NewState(append([]byte{}, a.key...)))
 	} else if x.keyed.careful {
-		var err error
-		if saved, err = r.n.write(codec.NewEncoder(), nil, entry.Value); err != nil {
+		delete(x.keyed.saved, entry) // a tick may have changed the state
+		if err := x.save(r.n, entry); err != nil {
 			return r.n.notWritten(a.key, err)
 		}
 	}
 	s := entry.Value.(*window.KeyState)
 	x.keyed.key = s.Key
-	given, fault := r.enter(s, isNew, a)
-	if fault == nil && x.keyed.careful {
-		now, err := r.n.write(codec.NewEncoder(), nil, s)
-		if fault = x.checkSize(r.n, entry, len(now)); err != nil {
-			fault = notSerializable(r.n.name, s, err)
+	given, isOver, fault := r.enter(s, isNew, a)
+	bury := func(fault *Failure) { r.n.bury(fault.Code, a.message, fault.Reason, fault.Traceback) }
+	if failed, err := r.n.settle(r.table, entry, isNew, true, isOver, fault, bury); failed || err != nil {
+		r.calendar.Drop(s)
+		if err == nil && !isNew {
+			r.calendar.Enroll(entry.Value.(*window.KeyState))
 		}
+		return err
 	}
-	if fault != nil {
-		if !x.keyed.careful {
-			return r.n.rollBack()
-		}
-		r.n.bury(fault.Code, a.message, fault.Reason, fault.Traceback)
-		return r.restore(entry, isNew, saved)
-	}
-	if windows.IsOver(s) {
-		r.drop(s)
+	if isOver {
+		r.calendar.Drop(s)
 	} else {
-		r.table.Touch(entry)
 		r.calendar.Enroll(s)
 	}
 	if len(given) > 0 {
@@ -214,28 +199,13 @@ func (r *windowRun) message(a *arrival) error {
 	return nil
 }
 
-func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []window.Result, fault *Failure) {
+func (r *windowRun) enter(s *window.KeyState, isNew bool, a *arrival) (given []window.Result, isOver bool, fault *Failure) {
 	defer caught(&fault)
-	return r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp), nil
+	given, isOver = r.n.stateful.windows.Enter(s, isNew, a.message, a.timestamp)
+	return given, isOver, nil
 }
 
-// restore resets the state of a key to the state before a message.
-func (r *windowRun) restore(entry *state.Entry, isNew bool, saved []byte) error {
-	r.calendar.Drop(entry.Value.(*window.KeyState))
-	if isNew {
-		r.table.Remove(entry.Key)
-		return nil
-	}
-	value, err := r.n.read(codec.NewDecoder(), codec.NewEncoder().Encoding(), []byte(entry.Key), saved)
-	if err != nil {
-		return r.n.notReadable([]byte(entry.Key), err)
-	}
-	entry.Value = value
-	r.calendar.Enroll(value.(*window.KeyState))
-	return nil
-}
-
-// give passes results of windows to the successors. A failed result becomes a dead letter.
+// give passes the results of windows to the successors of the step. A failed result becomes a dead letter.
 func (r *windowRun) give(key []byte, given []window.Result) {
 	n := r.n
 	x := n.x
@@ -259,8 +229,8 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write appends a serialized state. A window's state contains its accumulators. Each value can be read alone, because
-// the runtime, without this program, may move states between logs of buckets.
+// write serializes a state. Its bytes can be read without those of other states, because the runtime moves states
+// between the logs of buckets without the help of this program.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {
 		encoder.Reset()
@@ -283,7 +253,7 @@ func overheadOf(entry *state.Entry) int {
 	return 0
 }
 
-// read reads the state of a key.
+// read reads the state of a key that write has written.
 func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (any, error) {
 	decode := func(data []byte) (any, error) { return decoder.Decode(encoding, data) }
 	if n.stateful.windows == nil {

@@ -20,7 +20,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// gathered is the vectors' aggregation: -1 fails in Update, -2 in Output.
+// gathered is the aggregation of the test vectors. It fails in Update for a message -1, and in Output for -2.
 type gathered struct{}
 
 func (gathered) InitialAccumulator() any { return []int64(nil) }
@@ -84,7 +84,7 @@ type windowCase struct {
 	Keys    []string
 }
 
-// executor makes a stage of the window, whose results leave through a key exit.
+// executor makes a stage with the window step of a case, whose results leave through a key exit.
 func (c *windowCase) executor(t testing.TB) *stage.Executor {
 	t.Helper()
 	w := c.Window
@@ -130,13 +130,13 @@ func (c *windowCase) frames(t testing.TB) (all [][]byte) {
 	return all
 }
 
-// windowResult is what came out.
+// windowResult has the outputs, dead letters, states and counts of a case.
 type windowResult struct {
 	outputs, letters, keys []string
 	dropped                uint64
 }
 
-// take adds what a call gave and returns the new log.
+// take adds the results of a call, and returns the new state log.
 func (r *windowResult) take(t testing.TB, outputs []stage.OutputFrame, changes [][]byte, log [][]byte, whole bool) [][]byte {
 	t.Helper()
 	for _, output := range outputs {
@@ -159,7 +159,7 @@ func (r *windowResult) take(t testing.TB, outputs []stage.OutputFrame, changes [
 	return append(log, changes...)
 }
 
-// windowCall runs frames on the state of a log.
+// windowCall runs frames in a bucket call on the states of a log.
 func windowCall(t testing.TB, x *stage.Executor, log [][]byte, whole bool, frames ...[]byte) ([]stage.OutputFrame, [][]byte, *state.Bucket) {
 	t.Helper()
 	load := func() (*state.Bucket, error) {
@@ -214,7 +214,7 @@ func (c *windowCase) want() (r windowResult) {
 	return r
 }
 
-// differences says how the case differs from what the worker does, in one call and in a call for each event.
+// differences runs a case in one call, and in a call for each event. It describes how the results differ from the case.
 func (c *windowCase) differences(t testing.TB) (found []string) {
 	t.Helper()
 	x, want := c.executor(t), c.want()

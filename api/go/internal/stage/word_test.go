@@ -72,7 +72,7 @@ func framed(t testing.TB, texts ...string) []byte {
 	return bytes
 }
 
-// manyLines makes a frame of about 1 MiB of messages of eight words, and says how many messages it has.
+// manyLines makes a frame of about 1 MiB with messages of eight words. It also returns the number of messages.
 func manyLines(t testing.TB) ([]byte, int) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -87,7 +87,7 @@ func manyLines(t testing.TB) ([]byte, int) {
 	return framed(t, lines...), len(lines)
 }
 
-// collected is what a stage gave: frames by port and bucket.
+// collected has the output of a stage: frames by bucket, values of the sink, and dead letters.
 type collected struct {
 	buckets map[int32][][]byte
 	sink    []string

@@ -2,7 +2,7 @@ package stage
 
 import "wallarooapi/internal/frame"
 
-// writer collects messages for one port and bucket and emits them as frames.
+// writer collects messages that leave the stage for one port and bucket, and emits them as frames.
 type writer struct {
 	x          *Executor
 	bucket     int32
@@ -19,10 +19,10 @@ func newWriter(x *Executor, port uint16, bucket int32, frameBytes int, encoding 
 	return w
 }
 
-// add adds the bytes of the message in flight.
+// add adds a message: these bytes, with the sequence number and time of the message in flight.
 func (w *writer) add(value []byte) { w.extend(append(w.builder.Buffer(), value...)) }
 
-// extend adds the message in flight, after its value has been appended to the builder's buffer.
+// extend is add for a value that the caller has appended to the builder's buffer.
 func (w *writer) extend(buffer []byte) {
 	if w.builder.Count() == 0 {
 		w.builder.TimestampMs = w.x.timestamp
@@ -37,8 +37,8 @@ func (w *writer) extend(buffer []byte) {
 	}
 }
 
-// abandon discards a value that the encoder has written. The next value needs a new frame, because the gob stream of
-// this frame now has a gap.
+// abandon discards a message that the encoder has written but that cannot be sent. The next message begins a new frame,
+// because later values of a frame may need the type description in the discarded one.
 func (w *writer) abandon() {
 	w.flush()
 	w.encoder.Reset()

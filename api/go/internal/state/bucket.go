@@ -16,20 +16,20 @@ const (
 	liveFactor = 3
 )
 
-// Bucket holds the live states of a bucket's keys. Only one call at a time uses it.
+// Bucket holds the states of all keys of one bucket as live objects. Only one call at a time uses it.
 type Bucket struct {
 	Version Version
 	tables  map[uint16]*Table // by the port of the state in state logs
 	bytes   int64
 }
 
-// NewBucket returns the empty bucket.
+// NewBucket returns a bucket without states.
 func NewBucket() *Bucket { return &Bucket{tables: map[uint16]*Table{}} }
 
 // Bytes returns the estimated memory of the bucket in bytes.
 func (b *Bucket) Bytes() int64 { return b.bytes }
 
-// Keys returns the number of keys.
+// Keys returns the number of keys with state. A key with several states counts once for each.
 func (b *Bucket) Keys() int {
 	keys := 0
 	for _, table := range b.tables {
@@ -38,7 +38,7 @@ func (b *Bucket) Keys() int {
 	return keys
 }
 
-// Table returns the table with the states of one name, and creates it if necessary. port is the state's port in logs.
+// Table returns the states of one name in the bucket. port is the number that stands for this name in state logs.
 func (b *Bucket) Table(port uint16) *Table {
 	table, ok := b.tables[port]
 	if !ok {
@@ -51,33 +51,28 @@ func (b *Bucket) Table(port uint16) *Table {
 // Tables yields the tables of the bucket.
 func (b *Bucket) Tables() iter.Seq[*Table] { return maps.Values(b.tables) }
 
-// Table holds the states of one name in one bucket.
+// Table holds the states of one name in one bucket, and notes which of them must be written to the state log.
 type Table struct {
 	Port     uint16
-	Calendar any // additional data of a window step
-	times    *calendar.Calendar[*timing.KeyTime]
+	Calendar any                                 // for a window step, its *calendar.Calendar
+	times    *calendar.Calendar[*timing.KeyTime] // for a state with timers or a TTL; nil before the first call of Times
 	bucket   *Bucket
 	entries  map[string]*Entry
 	dirty    []*Entry
 	dropped  map[string]bool // keys whose states are still in the log and must be removed there
 }
 
-// Entry is the state of one key.
+// Entry is the state of one key in a Table.
 type Entry struct {
 	Key   string
 	Value any
 	Time  *timing.KeyTime // nil if the key has no time
-	bytes int
-	dirty bool
-	saved bool // the log contains a state of the key
-	size  int  // serialized size of the state in the log
+	// Logged is the serialized size of the state in the log, or 0 if the log has no state of the key.
+	Logged int
+	bytes  int // estimated memory
+	dirty  bool
+	saved  bool // the log contains a state of the key
 }
-
-// Logged returns the serialized size of the state in the log, or 0 if the log has no state of the key.
-func (e *Entry) Logged() int { return e.size }
-
-// SetLogged sets the serialized size of the key's state in the log.
-func (e *Entry) SetLogged(size int) { e.size = size }
 
 // IsKept reports whether the log contains a state of the key, or will contain one after this call.
 func (e *Entry) IsKept() bool { return e.saved || e.dirty }
@@ -93,33 +88,30 @@ func (t *Table) Add(key []byte, value any) *Entry {
 	return entry
 }
 
-// Times returns the calendar with the times of all keys. The first call makes the calendar, and gives a time to each
-// key that has none.
+// Times returns the calendar that finds the keys whose timers fire, or whose states end, at a tick. The first call
+// makes the calendar, and gives a time to each key that has none.
 func (t *Table) Times(rules *timing.StateRules) *calendar.Calendar[*timing.KeyTime] {
 	if t.times == nil {
-		t.times = rules.Calendar()
 		for _, entry := range t.entries {
 			if entry.Time == nil {
 				entry.Time = rules.New(entry.Key)
 			}
 		}
-		t.times.Fill(t.EachTime())
+		t.times = rules.Calendar(t.eachTime)
 	}
 	return t.times
 }
 
-// EachTime yields the times of the keys that have one.
-func (t *Table) EachTime() iter.Seq[*timing.KeyTime] {
-	return func(yield func(*timing.KeyTime) bool) {
-		for _, entry := range t.entries {
-			if entry.Time != nil && !yield(entry.Time) {
-				return
-			}
+// eachTime yields the KeyTime of each key that has one.
+func (t *Table) eachTime(yield func(*timing.KeyTime) bool) {
+	for _, entry := range t.entries {
+		if entry.Time != nil && !yield(entry.Time) {
+			return
 		}
 	}
 }
 
-// Drop removes the state of a key from the table and from the log.
+// Drop removes the state of a key. If the log has this state, it must be removed there, too (see Dropped).
 func (t *Table) Drop(key string) {
 	entry, ok := t.entries[key]
 	if !ok {
@@ -134,18 +126,18 @@ func (t *Table) Drop(key string) {
 	t.Remove(key)
 }
 
-// Dropped yields the keys that Drop removed and that have no new state, to remove their states from the log. Call Dropped
-// after Changes. It forgets these keys.
+// Dropped yields the keys whose states must be removed from the log: those that Drop removed and that have no new
+// state. Call Dropped after Changes. It forgets these keys.
 func (t *Table) Dropped() iter.Seq[string] {
 	dropped := t.dropped
 	t.dropped = nil
 	return maps.Keys(dropped)
 }
 
-// Entries yields the entries.
+// Entries yields the states of all keys, in no order.
 func (t *Table) Entries() iter.Seq[*Entry] { return maps.Values(t.entries) }
 
-// Remove removes the state of a key from the table but not from the log.
+// Remove removes the state of a key only from memory, and not from the log.
 func (t *Table) Remove(key string) {
 	entry, ok := t.entries[key]
 	if !ok {
@@ -167,7 +159,7 @@ func (t *Table) Resize(entry *Entry, serialized, overhead int) {
 	entry.bytes = size
 }
 
-// Touch marks the state of an entry as changed.
+// Touch marks the state of an entry as changed, so that Changes visits it.
 func (t *Table) Touch(entry *Entry) {
 	if !entry.dirty {
 		entry.dirty = true
@@ -175,8 +167,8 @@ func (t *Table) Touch(entry *Entry) {
 	}
 }
 
-// Changes calls visit for each changed entry, in the order of the first changes. With all, it calls visit for every
-// entry that is or must be in the log. Afterwards no entry is marked as changed.
+// Changes calls visit for each entry that must be written to the log, in the order of the first changes. With all, it
+// calls visit for every entry that is in the log or must be. Afterwards no entry is marked as changed.
 func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	changed := t.dirty
 	t.dirty = nil

@@ -1,4 +1,5 @@
-// Package state keeps the live states of buckets between calls, up to a limit.
+// Package state holds the states of keys as live objects while a worker processes a bucket, and keeps them in memory
+// between calls, up to a limit.
 package state
 
 import (
@@ -6,13 +7,14 @@ import (
 	"sync"
 )
 
-// Version is the version of one bucket's state. The zero value is the empty state.
+// Version identifies the states of a bucket after a call. The zero value is the version without states.
 type Version struct {
-	Counter uint64
-	Nonce   uint64
+	Counter uint64 // number of calls that led to the version
+	Nonce   uint64 // random number, which distinguishes repeated calls with one counter
 }
 
-// Owner identifies a bucket of one stage of one query of an application.
+// Owner says to which bucket, of which stage of which query, states in a Cache belong. One worker may serve several
+// queries.
 type Owner struct {
 	Application string
 	Query       string
@@ -20,7 +22,8 @@ type Owner struct {
 	Bucket      uint32
 }
 
-// Cache holds buckets that no call is using. It is safe for concurrent use.
+// Cache keeps the live states of buckets between calls, so that the next call need not load them from the state log. It
+// drops the buckets that were not used for the longest time. It is safe for concurrent use.
 type Cache struct {
 	mutex  sync.Mutex
 	limit  int64
@@ -39,8 +42,8 @@ func NewCache(limit int64) *Cache {
 	return &Cache{limit: limit, byUse: list.New(), owners: map[Owner]*list.Element{}}
 }
 
-// Take removes the bucket of an owner from the cache. It returns the bucket only if it has the requested version. A
-// copy of another version is useless, because only the requested version was committed.
+// Take removes the bucket of an owner from the cache, and reports whether it has the requested version. A copy of
+// another version is useless, because only the requested version was committed.
 func (c *Cache) Take(owner Owner, version Version) (*Bucket, bool) {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

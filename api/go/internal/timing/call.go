@@ -10,22 +10,24 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// Changes collects the timers that a function sets and deletes during one call for a key. They are applied if the call
-// succeeds.
+// Changes collects the timers that a user function sets and deletes during one call for a key. They are applied only if
+// the call succeeds.
 type Changes struct {
 	Now    int64
 	names  []string // names of the timers that the step declares
 	mutex  sync.Mutex
 	asked  []*SetTimer // a timer that is due at None is deleted
-	isOver bool
+	isOver bool        // the call has ended, and later changes have no effect
 }
 
-// NewChanges makes the empty changes of a call. now is the time of the call, and names are the step's timers.
+// NewChanges begins to collect the timer changes of one call. now is the time of the call in milliseconds, and names
+// are the timers that the step declares.
 func NewChanges(now int64, names []string) *Changes {
 	return &Changes{Now: now, names: names}
 }
 
-// Wrong is the value with which a function panics if it sets or deletes a timer wrongly. Its code is C529.
+// Wrong is the value of the panic in a user function that sets a timer to an impossible time, or a timer that its step
+// does not declare. The message becomes a dead letter with the code C529.
 type Wrong struct{ Name, Reason string }
 
 // Error describes the fault.
@@ -33,7 +35,8 @@ func (w *Wrong) Error() string { return fmt.Sprintf("timer %q %s", w.Name, w.Rea
 
 type key struct{}
 
-// Within returns a context that contains the changes of the call.
+// Within returns a context in which Of finds the changes, for the user function of the call. If c is nil, because the
+// state has neither TTL nor timers, Within returns ctx.
 func (c *Changes) Within(ctx context.Context) context.Context {
 	if c == nil {
 		return ctx
@@ -41,8 +44,8 @@ func (c *Changes) Within(ctx context.Context) context.Context {
 	return context.WithValue(ctx, key{}, c)
 }
 
-// Of returns the changes of the call that ctx belongs to. If ctx belongs to no such call, Of panics with a text that
-// names the method what.
+// Of returns the changes that Within has put into a context. If there are none, Of panics. what is the public method
+// that the program has called, for the text of the panic.
 func Of(ctx context.Context, what string) *Changes {
 	call, is := ctx.Value(key{}).(*Changes)
 	if !is {
@@ -59,7 +62,7 @@ func (c *Changes) Set(name string, at time.Time) {
 	c.ask(name, min(at.Add(time.Millisecond-1).UnixMilli(), calendar.LastMs))
 }
 
-// SetAfter sets a timer to a duration after Now.
+// SetAfter sets a timer that fires a duration after the time of the call.
 func (c *Changes) SetAfter(name string, after time.Duration) {
 	if after < 0 {
 		panic(&Wrong{name, fmt.Sprintf("is set to %v from now; expected no time before", after)})

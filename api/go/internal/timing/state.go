@@ -1,4 +1,5 @@
-// Package timing determines when states end and timers fire. SPECIFICATION.md, section 8, defines the behaviour.
+// Package timing determines when the TTL of a state ends and when the timers of a key fire. SPECIFICATION.md, section
+// 8, defines the behaviour.
 package timing
 
 import (
@@ -13,10 +14,12 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// None stands for a missing time. asleep is the time of a key without a part that the TTL ends.
+// None stands for a missing time. asleep stands for the time of a key whose TTL does not run, because its state has at
+// present no part that the TTL ends (see declaration.Expiring).
 const None, asleep = math.MinInt64, math.MinInt64 + 1
 
-// KeyTime is the time that one key has reached, and the timers of the key.
+// KeyTime decides when the state of one key ends and its timers fire: it has the time of the key's last message, and
+// the timers that are set.
 type KeyTime struct {
 	calendar.Slot
 	Key    string
@@ -26,33 +29,32 @@ type KeyTime struct {
 	rules  *StateRules
 }
 
-// SetTimer is a timer that is set.
+// SetTimer is a timer of a key that will fire.
 type SetTimer struct {
 	Name string
-	Due  int64
+	Due  int64 // in milliseconds since 1970
 }
 
-// StateRules are the rules that apply to the times of all keys of a state.
+// StateRules say how long a state lives, and how messages and ticks advance the time of its keys.
 type StateRules struct {
 	TTL     int64 // in milliseconds; 0 if states never end
 	IsEvent bool  // times are event times
-	Waits   bool  // ticks indicate silence; otherwise they advance time
+	Waits   bool  // a tick has no event time, and only shows that a key is silent; otherwise ticks advance time
 }
 
-// byName orders timers by their names; compare orders them by their times before.
+// byName orders timers by their names. compare orders them by their times, and timers of one time by their names.
 func byName(a, b *SetTimer) int  { return strings.Compare(a.Name, b.Name) }
 func compare(a, b *SetTimer) int { return cmp.Or(cmp.Compare(a.Due, b.Due), byName(a, b)) }
 
-// New returns the time of a key that has no message yet.
+// New makes the time of a key that has no message yet.
 func (r *StateRules) New(key string) *KeyTime {
 	return &KeyTime{Key: key, time: None, silent: None, rules: r}
 }
 
-// Calendar makes a calendar of keys with these rules.
-func (r *StateRules) Calendar() *calendar.Calendar[*KeyTime] {
-	return calendar.New(calendar.Rules[*KeyTime]{Due: (*KeyTime).next, Waits: r.Waits, Compare: func(a, b *KeyTime) int {
-		return strings.Compare(a.Key, b.Key)
-	}})
+// Calendar makes the calendar of a bucket, which finds the keys whose timers fire, or whose states end, at a tick.
+func (r *StateRules) Calendar(times iter.Seq[*KeyTime]) *calendar.Calendar[*KeyTime] {
+	byKey := func(a, b *KeyTime) int { return strings.Compare(a.Key, b.Key) }
+	return calendar.New(calendar.Rules[*KeyTime]{Due: (*KeyTime).next, Waits: r.Waits, Compare: byKey}, times)
 }
 
 // Overhead returns the approximate memory in bytes that the time and timers of the key need.
@@ -73,7 +75,8 @@ func (s *KeyTime) FallSilent(time int64) {
 	}
 }
 
-// next returns the time of the first tick that has an effect.
+// next returns the time of the first tick at which a timer fires or the state ends. known is false if this time depends
+// on a tick that has not come yet.
 func (s *KeyTime) next() (time int64, known bool) {
 	if s.time == None {
 		return 0, false
@@ -91,7 +94,8 @@ func (s *KeyTime) next() (time int64, known bool) {
 	return s.silent + next - s.time, s.silent != None
 }
 
-// At returns the time that a key has when a tick arrives.
+// At returns the time of a key at a tick. If ticks only indicate silence, the key's time continues from its last
+// message by the duration of the silence.
 func (s *KeyTime) At(tick int64) int64 {
 	if s.rules.Waits {
 		return s.time + tick - s.silent
@@ -102,7 +106,7 @@ func (s *KeyTime) At(tick int64) int64 {
 // Arrive records that a message of the key has arrived.
 func (s *KeyTime) Arrive(time int64) { s.time, s.silent = max(s.time, time), None }
 
-// Sleep gives the key no time until its next message, because its state has no part that the TTL ends.
+// Sleep stops the TTL until the key's next message, because the state has no part that the TTL ends.
 func (s *KeyTime) Sleep() { s.time, s.silent = asleep, None }
 
 // End returns the time at which the TTL ends the state.
@@ -111,9 +115,9 @@ func (s *KeyTime) End() int64 { return s.time + s.rules.TTL }
 // mostTimers limits how many timers fire in one call of Wake, because timers may set other timers that are already due.
 const mostTimers = 10_000
 
-// Wake removes and yields the timers that are due at the time at, in their order, and finally nil if the state ends. This
-// includes due timers that the caller sets meanwhile. If at is the end of the data, which is later than all times, each
-// timer fires at most once.
+// Wake removes and yields the timers that are due at the time `at`, the earliest first, and finally nil if the TTL ends
+// the state. This includes due timers that the caller sets meanwhile. If `at` is the end of the data, which is later
+// than all times, each timer fires at most once.
 func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 	return func(yield func(*SetTimer) bool) {
 		isEnd, ran := s.rules.IsEvent && !s.rules.Waits && at > calendar.LastMs, map[string]bool{}
@@ -149,20 +153,16 @@ func (s *KeyTime) Wake(at int64) iter.Seq[*SetTimer] {
 // Apply applies the timer changes of one call.
 func (s *KeyTime) Apply(call *Changes) {
 	for _, timer := range call.end() {
-		at, is := slices.BinarySearchFunc(s.Timers, timer, byName)
-		switch {
-		case is && timer.Due == None:
-			s.Timers = slices.Delete(s.Timers, at, at+1)
-		case is:
-			s.Timers[at] = timer
-		case timer.Due != None:
-			s.Timers = slices.Insert(s.Timers, at, timer)
+		s.Timers = slices.DeleteFunc(s.Timers, func(t *SetTimer) bool { return t.Name == timer.Name })
+		if timer.Due != None {
+			s.Timers = append(s.Timers, timer)
 		}
 	}
+	slices.SortFunc(s.Timers, byName)
 }
 
-// Append appends the prefix of a state in the log: the encoding of the state, time, silence, and the timers. s is nil
-// for a key without time.
+// Append writes the prefix of a state in the state log: the encoding of the state, the time of its key, the start of
+// the silence, and the timers. s is nil for a key that has no time.
 func (s *KeyTime) Append(out []byte, encoding byte) []byte {
 	time, silent, timers := int64(None), int64(None), []*SetTimer(nil)
 	if s != nil {
@@ -204,6 +204,5 @@ func (r *StateRules) Read(key string, data []byte) (s *KeyTime, encoding byte, b
 	if !r.Waits {
 		s.silent = None
 	}
-	slices.SortFunc(s.Timers, byName)
 	return s, encoding, data, nil
 }

@@ -1,5 +1,5 @@
-// Package topology writes the topology document, and handles its names, hash, keys, framings and addresses.
-// SPECIFICATION.md, section 1, is the contract.
+// Package topology has the Go types of the topology document. It writes the document, and checks its names, addresses
+// and framings. SPECIFICATION.md, section 1, is the contract.
 package topology
 
 import (
@@ -41,7 +41,7 @@ func WithSome[T comparable](object Object, key string, value T) Object {
 	return append(object, Member{key, value})
 }
 
-// ArrayOf returns an array of the trees of items.
+// ArrayOf returns an array with the result of tree for each item.
 func ArrayOf[T, V any](items []T, tree func(T) V) Array {
 	array := make(Array, len(items))
 	for i, item := range items {
@@ -64,7 +64,8 @@ func TextsByName(items map[string]string) Object {
 	return object
 }
 
-// Canonical returns the canonical form of a document with a newline at the end.
+// Canonical returns a document as JSON text in canonical form, with a newline at the end. All SDKs write equal
+// documents as equal bytes, so that hashes can be compared.
 func Canonical(document any) []byte {
 	return append(appendValue(nil, document, "\n"), '\n')
 }

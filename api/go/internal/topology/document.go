@@ -8,19 +8,20 @@ import (
 // Version is the version of the document format.
 const Version = 1
 
-// MaxMessageBytes is the maximum length of a payload, unless the topology is edited.
+// MaxMessageBytes is the maximum length of a payload that the SDK writes into the topology.
 const MaxMessageBytes = 16 * 1024 * 1024
 
-// CallDeadlineMs is the deadline of one call in milliseconds, unless the topology is edited.
+// CallDeadlineMs is the deadline of one call of a worker, in milliseconds, that the SDK writes into the topology.
 const CallDeadlineMs = 60000
 
-// Codec is the codec of messages and states in the worker's own format.
+// Codec is the name of the codec of messages and states that only workers of this program read.
 const Codec = "native"
 
-// WorkerName is the name of the only worker entry that a front-end writes.
+// WorkerName is the name by which the topology refers to the worker of this program.
 const WorkerName = "main"
 
-// InterfaceHash returns the hash of what a document says, except for workers, addresses, cookies and options.
+// InterfaceHash returns the hash of a document without workers, addresses, cookies and options. The runtime compares it
+// with that of a worker, to notice a worker that was built from another program.
 func InterfaceHash(document Object) string {
 	digest := sha256.Sum256(Canonical(withoutAddresses(document)))
 	return Notation(digest[:])
@@ -51,5 +52,5 @@ func withoutAddresses(tree any) any {
 	return tree
 }
 
-// Notation returns a SHA-256 digest as the document writes it: sha256: and hexadecimal digits.
+// Notation returns a SHA-256 digest as it is written in the document: sha256: and hexadecimal digits.
 func Notation(digest []byte) string { return "sha256:" + hex.EncodeToString(digest) }

@@ -1,8 +1,8 @@
 package topology
 
-// Edge describes the system from which a source reads or to which a sink writes. Each type is one kind.
+// Edge describes the system from which a source reads or to which a sink writes. Each kind of system has a type.
 type Edge interface {
-	// Tree returns the kind and its members. In the document they precede the common members.
+	// Tree returns the members that describe the system in the topology document.
 	Tree() Object
 }
 
@@ -27,7 +27,7 @@ func address(kind, host, port string) Object {
 	return Object{{"kind", kind}, {"host", host}, {"port", number}}
 }
 
-// Kafka is a topic. Start, Partitions and Table are only for sources, and ExactlyOnce is only for sinks.
+// Kafka is a topic of Kafka. Start, Partitions and Table are only for sources, and ExactlyOnce is only for sinks.
 type Kafka struct {
 	Topic      string
 	Brokers    []string
@@ -36,15 +36,16 @@ type Kafka struct {
 	Options    map[string]string
 
 	ExactlyOnce bool
-	Content     string // Record for whole records; empty for values
-	Table       bool
+	Content     string    // Record for whole records; empty for values
+	Table       bool      // the topic is read as a table: its records precede other messages of a micro-batch
 	Create      *Creation // nil if the topic must exist
 }
 
 // Record is the content of a topic that is read or written as whole records.
 const Record = "record"
 
-// Creation describes how to create a missing topic: like another topic, or with a number of partitions.
+// Creation describes how to create a missing topic: with as many partitions as another topic (Like), or with a number
+// of partitions.
 type Creation struct {
 	Like       string
 	Partitions int
@@ -63,7 +64,7 @@ func (c *Creation) tree() Object {
 	return members
 }
 
-// Partition is a partition to read. If Start is empty, the start of the topic counts.
+// Partition is a partition of a topic to read. If Start is empty, the start of the topic counts.
 type Partition struct {
 	Number int
 	Start  string
@@ -118,9 +119,9 @@ func (e *ConnectorSink) Tree() Object {
 	return append(address("connector", e.Host, e.Port), Member{"cookie", e.Cookie})
 }
 
-// Spark is a format that Spark reads or writes as a stream. Schema is for the rows of a source, if the format needs it,
-// or for the whole rows of a sink, which the encoder returns as JSON; it may be empty. Key and Timestamp are only for
-// sources and may be empty.
+// Spark is a format that Spark reads or writes as a stream. Schema has the columns of a source, if the format needs
+// them, or of a sink whose encoder returns whole rows as JSON; otherwise it is empty. Value, Key and Timestamp are the
+// columns with the value, key and time of a message. Key and Timestamp are only for sources and may be empty.
 type Spark struct {
 	Format    string
 	Options   map[string]string

@@ -48,7 +48,8 @@ func (f Framing) Length(header []byte) uint64 {
 	return binary.LittleEndian.Uint64(header)
 }
 
-// ProbeFraming finds the framing of a decoder with headerBytes (1 to 64) by calls of payloadLength with probe headers.
+// ProbeFraming finds out whether the runtime knows the framing of a decoder. It calls the decoder's payloadLength with
+// many headers, of 1 to 64 bytes, and compares the results with those of each known framing.
 func ProbeFraming(headerBytes int, payloadLength func([]byte) uint64) Framing {
 	for _, kind := range kinds(headerBytes) {
 		framing := Framing{Kind: kind, HeaderBytes: headerBytes}
@@ -71,8 +72,8 @@ func kinds(headerBytes int) []string {
 	return nil
 }
 
-// explains reports whether payloadLength returns the length of this framing for every probe header. If it panics, the
-// result is false.
+// explains reports whether payloadLength returns the length of this framing for each header of probes. If it panics,
+// the result is false.
 func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	defer func() {
 		if recover() != nil {
@@ -88,7 +89,7 @@ func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	return true
 }
 
-// probes returns headers that distinguish the framings.
+// probes returns headers of a length, for which different framings have different payload lengths.
 func probes(width int) [][]byte {
 	headers := [][]byte{make([]byte, width), make([]byte, width)}
 	for i := range headers[1] {

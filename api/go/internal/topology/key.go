@@ -5,10 +5,11 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
-// DeclaredKey is a key that was declared in advance.
+// DeclaredKey is a key that the program has declared for a state, as programs of Wallaroo 0.4 do.
 type DeclaredKey struct {
 	Bytes   []byte
 	Integer bool // the user gave a number
@@ -32,15 +33,7 @@ func (k DeclaredKey) Tree() any {
 
 // isText reports whether a key is written as a string: valid UTF-8 without control characters.
 func isText(text string) bool {
-	if !utf8.ValidString(text) {
-		return false
-	}
-	for _, r := range text {
-		if isControl(r) {
-			return false
-		}
-	}
-	return true
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, isControl)
 }
 
 func isControl(r rune) bool { return r < 0x20 || r >= 0x7F && r <= 0x9F }
@@ -51,7 +44,7 @@ func Bucket(key []byte, count uint32) uint32 {
 	return uint32(uint64(hash) * uint64(count) >> 32)
 }
 
-// ShowKey returns a key as error messages show it.
+// ShowKey returns a key for an error message: quoted, or as a number.
 func ShowKey(key []byte) string {
 	if len(key) == 8 && !isText(string(key)) { // a number, as in programs of Wallaroo 0.4
 		return strconv.FormatUint(binary.BigEndian.Uint64(key), 10)

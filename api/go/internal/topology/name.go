@@ -12,7 +12,7 @@ import (
 
 const maxNameCharacters = 200
 
-// TopicNames describes valid names of Kafka topics.
+// TopicNames describes valid names of Kafka topics in error messages.
 const TopicNames = "a name of 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_', '-'"
 
 // TopicPattern matches valid topic names. It also matches "." and "..", which Kafka refuses.
@@ -23,7 +23,8 @@ func IsTopic(name string) bool {
 	return TopicPattern.MatchString(name) && name != "." && name != ".."
 }
 
-// NameFault returns the reason why a name is not usable, or the empty string if it is usable.
+// NameFault returns the reason why the topology does not permit a name of a step, state or other part. It returns ""
+// for a permitted name.
 func NameFault(name string) string {
 	switch count := utf8.RuneCountInString(name); {
 	case count == 0:
@@ -45,7 +46,7 @@ func NameFault(name string) string {
 
 var hostPattern = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9_.])?$`)
 
-// Address checks a host and parses a port. The fault is empty if both are usable.
+// Address checks a host and parses a port. fault says what is wrong with them, and is empty if both are valid.
 func Address(host, port string) (number int, fault string) {
 	if host == "" {
 		return 0, "the host is empty"

@@ -13,7 +13,7 @@ import (
 	"wallarooapi/internal/testdata/vector"
 )
 
-// ordered reads JSON with the order of its keys.
+// ordered reads JSON as Object, Array and simple values, with the keys in their order.
 func ordered(t *testing.T, raw json.RawMessage) any {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(raw))

@@ -16,16 +16,11 @@ const (
 	maxCharacters = 1000
 )
 
-// Panic describes a recovered value. It must be called in the deferred function itself, while the stack of the panic
-// is still active.
+// Panic describes a panic, given the value that recover returned. It must be called in the deferred function itself,
+// while the stack of the panic is still active.
 func Panic(recovered any) (reason, stack string) {
-	return describe(recovered), userStack()
-}
-
-// describe formats a recovered value. Package fmt handles panics in the value's own Error or String method.
-func describe(recovered any) string {
-	text := strings.Join(strings.Fields(fmt.Sprint(recovered)), " ")
-	return diagnostic.Cut(text, maxCharacters)
+	text := fmt.Sprint(recovered) // which handles panics in the value's own Error or String method
+	return diagnostic.Cut(strings.Join(strings.Fields(text), " "), maxCharacters), userStack()
 }
 
 // userStack returns the current stack, innermost frame first, without frames of Go's runtime and the SDK.
@@ -44,6 +39,7 @@ func userStack() string {
 	}
 }
 
+// isForeign reports whether a function belongs to the SDK, to Go or to gRPC, and not to the program.
 func isForeign(function string) bool {
 	return InSDK(function) || strings.HasPrefix(function, "runtime.") || strings.HasPrefix(function, "google.golang.org/grpc") ||
 		strings.HasPrefix(function, "testing.")
@@ -64,13 +60,13 @@ func Name(function any) string {
 	return name
 }
 
-// Line is a line of a program.
+// Line is a line of source code.
 type Line struct {
 	File string
 	Line int
 }
 
-// First returns the innermost line of a stack. stack is a text that Panic has returned.
+// First returns the line of the program in which a panic began. stack is a text that Panic has returned.
 func First(stack string) Line {
 	for line := range strings.Lines(stack) {
 		file, number, ok := strings.Cut(strings.TrimSpace(line), ".go:")

@@ -2,7 +2,8 @@ package window
 
 import "wallarooapi/internal/declaration"
 
-// count implements windows of a number of messages. KeyState.oldest is the number of messages so far.
+// count implements count windows, which end after a fixed number of messages. The state of a key has one pane, and
+// KeyState.oldest is the number of messages in it.
 type count struct {
 	base
 	size, flush int64
@@ -10,7 +11,7 @@ type count struct {
 
 func (c *count) Waits() bool { return true }
 
-func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) []Result {
+func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) ([]Result, bool) {
 	if isNew {
 		s.pane(0, c.aggregation.InitialAccumulator)
 		s.first = time
@@ -20,12 +21,10 @@ func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) []Result
 	s.oldest++
 	s.latest, s.isSilent = time, false
 	if s.oldest == c.size {
-		return c.give(s, p.accumulator, time, declaration.Bounds{StartMs: s.first, EndMs: time}, nil)
+		return c.give(s, p.accumulator, time, declaration.Bounds{StartMs: s.first, EndMs: time}, nil), true
 	}
-	return nil
+	return nil, false
 }
-
-func (c *count) IsOver(s *KeyState) bool { return s.oldest == c.size }
 
 func (c *count) Due(s *KeyState) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
 

@@ -5,21 +5,22 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// span implements windows of time. Their starts and ends divide time into panes of equal length.
+// span implements range windows. Their starts and ends divide time into panes of equal length. A pane has one
+// accumulator, which all windows that overlap there share.
 type span struct {
 	*timed
 	length, slide int64
 	pane          int64 // length of a pane
 }
 
-func newRange(b base, w *topology.RangeWindow) *timed {
+func newRange(b base, w *topology.RangeWindow, hasWatermarks bool) *timed {
 	length, slide, delay := int64(w.RangeMs), int64(w.SlideMs), int64(w.DelayMs)
 	delay = (delay + slide - 1) / slide * slide
 	divisor := length
 	for rest := slide; rest != 0; {
 		divisor, rest = rest, divisor%rest
 	}
-	made := &timed{base: b, delay: delay, silence: 2 * (length + delay), late: w.Late, isEvent: w.Time == topology.EventTime}
+	made := newTimed(b, delay, 2*(length+delay), w.Late, w.Time, hasWatermarks)
 	made.kind = &span{made, length, slide, divisor}
 	return made
 }
@@ -35,10 +36,7 @@ func (r *span) oldestPane(s *KeyState) *pane {
 
 func (r *span) begin(s *KeyState, time int64) {
 	s.first, s.latest = time, time
-	s.oldest = -((r.length + r.delay) / r.slide)
-	if (r.length+r.delay)%r.slide == 0 {
-		s.oldest++
-	}
+	s.oldest = -((r.length + r.delay - 1) / r.slide)
 }
 
 func (r *span) end(s *KeyState) int64 { return r.oldest(s) + r.length }

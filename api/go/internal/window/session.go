@@ -14,9 +14,9 @@ type session struct {
 	gap int64
 }
 
-func newSession(b base, w *topology.SessionWindow) *timed {
+func newSession(b base, w *topology.SessionWindow, hasWatermarks bool) *timed {
 	gap, delay := int64(w.GapMs), int64(w.DelayMs)
-	made := &timed{base: b, delay: delay, silence: gap + delay, late: w.Late, isEvent: w.Time == topology.EventTime}
+	made := newTimed(b, delay, gap+delay, w.Late, w.Time, hasWatermarks)
 	made.kind = &session{made, gap}
 	return made
 }

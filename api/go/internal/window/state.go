@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/calendar"
 )
 
-// KeyState is the state of the windows of one key.
+// KeyState holds the open windows of one key, with the accumulators of their messages.
 type KeyState struct {
 	calendar.Slot
 	Key         []byte
@@ -17,7 +17,7 @@ type KeyState struct {
 	current     *pane
 	first       int64   // time of the first message
 	latest      int64   // latest time of a message; for a count window, time of the last message
-	oldest      int64   // number of the oldest open window; other windows: see count and session
+	oldest      int64   // for a range window, number of the oldest open window; for others, see count and session
 	silentSince int64   // time at which the key fell silent
 	panes       []*pane // by number
 	hasLasts    bool    // panes are sessions
@@ -26,15 +26,16 @@ type KeyState struct {
 	isSilent    bool    // silentSince is set: by a tick after the last message, or by a late message
 }
 
-// pane holds the accumulator of the messages of one pane.
+// pane is a section of time, with the accumulator of the messages in it. A range window consists of one or more panes.
+// A session is one pane, and so is a count window.
 type pane struct {
-	number      int64
+	number      int64 // position in time; see span and session
 	last        int64 // for a session, the time of its last message
 	accumulator any
 }
 
 const (
-	stateBytes = 200 // approximate memory of a state with its entry in the calendar
+	stateBytes = 200 // approximate memory of a state, including its position in the calendar
 	paneBytes  = 56
 )
 
@@ -62,7 +63,7 @@ func (s *KeyState) Accumulators() []any {
 	return all
 }
 
-// reset removes all messages from the state. The state's entry in the calendar stays.
+// reset removes all messages from the state. The state keeps its position in the calendar.
 func (s *KeyState) reset() {
 	*s = KeyState{Slot: s.Slot, Key: s.Key}
 }
@@ -131,72 +132,48 @@ func (s *KeyState) Append(out []byte, write func(out []byte, value any) ([]byte,
 
 var errCut = errors.New("the state of a window is cut")
 
-// Read reads bytes that Append wrote.
+// Read reads bytes that Append wrote. read deserializes an accumulator.
 func Read(key, data []byte, read func(data []byte) (any, error)) (*KeyState, error) {
 	s := NewState(key)
-	r := reader{data: data}
-	s.first, s.latest, s.oldest = r.varint(), r.varint(), r.varint()
-	flags := r.take(1)
-	if r.isCut {
+	data, ok := varints(data, &s.first, &s.latest, &s.oldest)
+	if !ok || len(data) == 0 {
 		return nil, errCut
 	}
-	s.hasBegun, s.isSilent, s.isLate, s.silentSince = flags[0]&1 != 0, flags[0]&2 != 0, flags[0]&4 != 0, r.varint()
-	s.hasLasts = flags[0]&8 != 0
-	for len(r.data) > 0 && !r.isCut {
-		p := &pane{number: r.varint()}
-		if s.hasLasts {
-			p.last = p.number + r.varint()
+	flags := data[0]
+	s.hasBegun, s.isSilent, s.isLate, s.hasLasts = flags&1 != 0, flags&2 != 0, flags&4 != 0, flags&8 != 0
+	for data, ok = varints(data[1:], &s.silentSince); ok && len(data) > 0; {
+		p := &pane{}
+		data, ok = varints(data, &p.number)
+		if s.hasLasts && ok {
+			data, ok = varints(data, &p.last)
+			p.last += p.number
 		}
-		size := r.uvarint()
-		serialized := r.take(size)
-		if r.isCut {
-			break
+		length, size := binary.Uvarint(data)
+		if !ok || size <= 0 || length > uint64(len(data)-size) {
+			return nil, errCut
 		}
-		accumulator, err := read(serialized)
+		end := size + int(length)
+		accumulator, err := read(data[size:end:end])
 		if err != nil {
 			return nil, err
 		}
 		p.accumulator = accumulator
-		s.panes = append(s.panes, p)
+		s.panes, data = append(s.panes, p), data[end:]
 	}
-	if r.isCut {
+	if !ok {
 		return nil, errCut
 	}
 	return s, nil
 }
 
-// reader reads numbers and bytes from the front of data.
-type reader struct {
-	data  []byte
-	isCut bool
-}
-
-func (r *reader) varint() int64 {
-	value, size := binary.Varint(r.data)
-	r.skip(size)
-	return value
-}
-
-func (r *reader) uvarint() uint64 {
-	value, size := binary.Uvarint(r.data)
-	r.skip(size)
-	return value
-}
-
-func (r *reader) skip(size int) {
-	if size <= 0 {
-		r.isCut = true
-		return
+// varints reads numbers from the start of data, and returns the bytes after them. ok is false if data is cut.
+func varints(data []byte, numbers ...*int64) (rest []byte, ok bool) {
+	for _, number := range numbers {
+		value, size := binary.Varint(data)
+		if size <= 0 {
+			return nil, false
+		}
+		*number, data = value, data[size:]
 	}
-	r.data = r.data[size:]
-}
-
-func (r *reader) take(size uint64) []byte {
-	if r.isCut || size > uint64(len(r.data)) {
-		r.isCut = true
-		return nil
-	}
-	taken := r.data[:size:size]
-	r.data = r.data[size:]
-	return taken
+	return data, true
 }

@@ -1,14 +1,17 @@
 package window
 
-import "wallarooapi/internal/declaration"
+import (
+	"wallarooapi/internal/declaration"
+	"wallarooapi/internal/topology"
+)
 
 // timed is the common part of windows that end at a time: ranges and sessions.
 type timed struct {
 	base
 	kind    kind
 	delay   int64
-	silence int64 // time after its last message for which a key keeps its state
-	late    string
+	silence int64  // time after its last message for which a key keeps its state
+	late    string // see topology.RangeWindow
 	isEvent bool
 	waits   bool // ticks have clock times while messages have event times
 }
@@ -30,21 +33,19 @@ type kind interface {
 	advance(s *KeyState, until, time int64, given []Result) []Result
 }
 
-// movedBy sets whether ticks carry watermarks, which advance windows as the times of messages do. It returns w.
-func (w *timed) movedBy(watermarks bool) *timed {
-	w.waits = w.isEvent && !watermarks
-	return w
+// newTimed sets all fields except kind. hasWatermarks means that ticks have event times in place of clock times.
+func newTimed(b base, delay, silence int64, late, time string, hasWatermarks bool) *timed {
+	isEvent := time == topology.EventTime
+	return &timed{base: b, delay: delay, silence: silence, late: late, isEvent: isEvent, waits: isEvent && !hasWatermarks}
 }
 
 func (w *timed) Waits() bool { return w.waits }
 
-func (w *timed) IsOver(*KeyState) bool { return false }
-
-func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given []Result) {
+func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given []Result, isOver bool) {
 	if s.low <= time && time < s.high {
 		w.update(s.current, message)
 		s.latest, s.current.last = max(s.latest, time), max(s.current.last, time)
-		return nil
+		return nil, false
 	}
 	switch {
 	case isNew:
@@ -60,7 +61,7 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	if !w.kind.isLate(s, time) {
 		s.isSilent, s.isLate = false, false
 		w.kind.add(s, message, time)
-		return given
+		return given, false
 	}
 	s.low, s.high, s.isLate = 0, 0, true
 	if !w.isEvent && !s.isSilent {
@@ -70,21 +71,21 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	case w.late == "place_in_oldest_window":
 		w.update(w.kind.oldestPane(s), message)
 	case w.late == "fire_per_message":
-		alone := &pane{accumulator: w.aggregation.InitialAccumulator()}
-		w.update(alone, message)
-		given = w.give(s, alone.accumulator, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
+		alone := w.aggregation.Update(message, w.aggregation.InitialAccumulator())
+		given = w.give(s, alone, time, declaration.Bounds{StartMs: time, EndMs: time}, given)
 	default:
 		given = append(given, Result{Time: time, IsDropped: true})
 	}
-	return given
+	return given, false
 }
 
-// isStuck reports whether all messages of a key have been late for longer than the silence. With event times it returns
-// false, because Tick then checks this.
+// isStuck reports whether a message with a time far ahead has made all later messages of its key late, for longer than
+// w.silence. The key then begins anew. With event times isStuck returns false, because Tick then checks this.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }
 
+// beginAnew ends all windows of a key. The next window begins with a message at this time.
 func (w *timed) beginAnew(s *KeyState, time int64) []Result {
 	given := w.kind.advance(s, s.latest+w.silence, time, nil)
 	s.reset()

@@ -5,6 +5,7 @@ package window
 import (
 	"bytes"
 	"fmt"
+	"iter"
 
 	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/declaration"
@@ -13,7 +14,7 @@ import (
 	"wallarooapi/internal/trace"
 )
 
-// Result is the outcome of a window or of a late message.
+// Result is the outcome of a window that has ended, or of a message that came too late for its window.
 type Result struct {
 	Results     emission.Results // empty if the window failed
 	Time        int64
@@ -25,13 +26,11 @@ type Result struct {
 	Latest      int64
 }
 
-// Windows implements the windows of one step for all keys.
+// Windows implements the windows of one step. It has no state: a KeyState holds the windows of each key.
 type Windows interface {
-	// Enter adds a message to the state of its key. If Update or InitialAccumulator panics, Enter does not recover,
-	// and the state is unusable.
-	Enter(s *KeyState, isNew bool, message any, time int64) []Result
-	// IsOver reports whether the state of a key ends after a message.
-	IsOver(s *KeyState) bool
+	// Enter adds a message to the state of its key. It returns results, and whether the state of the key ends. If Update
+	// or InitialAccumulator panics, Enter does not recover, and the state is unusable.
+	Enter(s *KeyState, isNew bool, message any, time int64) (given []Result, isOver bool)
 	// Due returns the time of the first tick that changes the state or has results. ok is false if it is unknown.
 	Due(s *KeyState) (time int64, ok bool)
 	// Tick returns the results of a tick that is due, and whether the state of the key ends.
@@ -40,35 +39,35 @@ type Windows interface {
 	Waits() bool
 }
 
-// NewCalendar makes a calendar of keys for windows.
-func NewCalendar(windows Windows) *calendar.Calendar[*KeyState] {
-	return calendar.New(calendar.Rules[*KeyState]{Due: windows.Due, Waits: windows.Waits(), Compare: func(a, b *KeyState) int {
-		return bytes.Compare(a.Key, b.Key)
-	}})
+// NewCalendar makes the calendar of a bucket, which finds the keys whose windows end at a tick.
+func NewCalendar(windows Windows, states iter.Seq[*KeyState]) *calendar.Calendar[*KeyState] {
+	byKey := func(a, b *KeyState) int { return bytes.Compare(a.Key, b.Key) }
+	return calendar.New(calendar.Rules[*KeyState]{Due: windows.Due, Waits: windows.Waits(), Compare: byKey}, states)
 }
 
-// Of returns the windows of a declared step. hasWatermarks states that ticks have event times in place of clock times.
+// Of makes the windows of a declared step. hasWatermarks means that ticks have event times in place of clock times.
 func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	base := base{step.Aggregation}
 	switch described := step.Window.(type) {
 	case *topology.RangeWindow:
-		return newRange(base, described).movedBy(hasWatermarks), nil
+		return newRange(base, described, hasWatermarks), nil
 	case *topology.SessionWindow:
-		return newSession(base, described).movedBy(hasWatermarks), nil
+		return newSession(base, described, hasWatermarks), nil
 	case *topology.CountWindow:
 		return &count{base, int64(described.Count), int64(described.FlushMs)}, nil
 	}
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }
 
-// base contains the fields of all kinds of windows.
+// base is the common part of all kinds of windows.
 type base struct{ aggregation declaration.Aggregation }
 
 func (b base) update(p *pane, message any) {
 	p.accumulator = b.aggregation.Update(message, p.accumulator)
 }
 
-// give adds to given the result of a window with this accumulator. If Output panics, it adds a failed result.
+// give computes the result of a window from its accumulator and appends it to given. If Output panics, give appends a
+// failed result.
 func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.Bounds, given []Result) (after []Result) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -82,7 +81,8 @@ func (b base) give(s *KeyState, accumulator any, time int64, bounds declaration.
 	return given
 }
 
-// join combines the accumulators of panes in order. If a function panics, it returns a failed result.
+// join combines the accumulators of panes in their order. If a function of the program panics, join returns a failed
+// result.
 func (b base) join(panes []*pane, time int64) (accumulator any, failed *Result) {
 	defer func() {
 		if r := recover(); r != nil {

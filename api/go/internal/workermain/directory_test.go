@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Whatever the length of TMPDIR, a worker can listen in the directory, and only its user can enter it.
+// TestSocketDirectory draws paths TMPDIR of any length. A worker can listen in the directory, and only its user can
+// enter.
 func TestSocketDirectory(t *testing.T) {
 	random := rand.New(rand.NewSource(7))
 	root, err := os.MkdirTemp("/tmp", "d")

@@ -13,14 +13,16 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Text ends the declaration of an application or library. It returns the document, or an object with the findings.
-// declaration.Lookup then finds the result by this text.
+// Text ends the declaration of an application or library. It returns the topology document as JSON, or an object with
+// the findings. The program returns this text from its setup, and declaration.Lookup then finds the declaration by the
+// text.
 func Text(declared *declaration.Application) string {
 	result := resultOf(declared)
 	declaration.File(result)
 	return result.Text
 }
 
+// resultOf checks a declaration, and makes its document if there are no findings.
 func resultOf(declared *declaration.Application) declaration.SetupResult {
 	found := declared.Check()
 	if len(found) == 0 {

@@ -7,8 +7,8 @@ import (
 	"wallarooapi/internal/stage"
 )
 
-// Hosted is an application whose calls this process answers while it does other work. `wallaroo run --attach` connects
-// to Endpoint.
+// Hosted is a worker within a process that also does other work, such as a debugger or a service. `wallaroo run
+// --attach` connects to Endpoint.
 type Hosted struct {
 	// Topology is the topology document.
 	Topology string
@@ -17,13 +17,14 @@ type Hosted struct {
 	server   *server.Server
 }
 
-// Host serves an application on a socket in a directory. The directory must be private to this user.
+// Host starts a worker for an application in this process, on a socket in a directory. Only this user may have access
+// to the directory.
 func Host(application *declaration.Application, directory string) (*Hosted, error) {
 	result := resultOf(application)
 	if len(result.Found) > 0 {
 		return nil, diagnostic.Error(result.Found)
 	}
-	// Stop, or the next call of the runtime, reports an error of the server.
+	// If the server fails later, the next call of the runtime fails.
 	serving, path, _, err := begin(application, directory, defaultCacheBytes, stage.MaxStateBytes)
 	if err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func Host(application *declaration.Application, directory string) (*Hosted, erro
 	return &Hosted{Topology: result.Text, Endpoint: "unix://" + path, server: serving}, nil
 }
 
-// End waits a limited time for the calls in flight and ends the server.
+// End waits a limited time for running calls, and ends the worker.
 func (h *Hosted) End() {
 	h.server.End(gracePeriod)
 	flush()

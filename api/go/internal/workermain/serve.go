@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/life"
 	"wallarooapi/internal/server"
 	"wallarooapi/internal/span"
 	"wallarooapi/internal/stage"
+	"wallarooapi/internal/usercode"
 )
 
 const (
@@ -30,7 +30,7 @@ const (
 	flushPeriod = 1500 * time.Millisecond // limit for sending spans, because their receiver may be gone
 )
 
-// serve serves calls on the socket in a directory until the program gets a signal to end.
+// serve answers the calls of the runtime on a socket in a directory, until the program gets a signal to end.
 func serve(application *declaration.Application, directory string) error {
 	cacheBytes, err := sizeOf("WALLAROO_STATE_CACHE_BYTES", defaultCacheBytes)
 	if err != nil {
@@ -56,13 +56,14 @@ func serve(application *declaration.Application, directory string) error {
 		return err
 	case <-stop.Done():
 		serving.End(gracePeriod)
-		life.End()
+		usercode.Cancel()
 		flush()
 		return nil
 	}
 }
 
-// begin starts to serve an application on a socket in a directory, at path. ended gets the error that ends the server.
+// begin starts the server of an application on a socket in a directory. path is that of the socket, and ended gets the
+// error with which the server ends.
 func begin(application *declaration.Application, directory string, cacheBytes int64, stateBytes int) (
 	serving *server.Server, path string, ended chan error, err error,
 ) {
@@ -86,14 +87,15 @@ func begin(application *declaration.Application, directory string, cacheBytes in
 	return serving, path, ended, nil
 }
 
-// flush sends the spans that have ended, within a limited time.
+// flush sends the collected tracing spans, within a limited time.
 func flush() {
 	some, done := context.WithTimeout(context.Background(), flushPeriod)
 	defer done()
 	span.Flush(some)
 }
 
-// listen binds the socket under a temporary name. appear gives it the final name when the worker is ready.
+// listen binds the socket under a temporary name, because the runtime calls the worker as soon as the socket exists.
+// appear gives it the final name when the worker is ready.
 func listen(path string) (net.Listener, error) {
 	temporary := path + ".part"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -1,4 +1,5 @@
-// Package workermain starts a program in the mode that the runtime requests: as a worker, or to emit its topology.
+// Package workermain is the main function of user programs. It starts a program in the mode that the runtime requests
+// by environment variables: as a worker, or to emit its topology.
 package workermain
 
 import (
@@ -22,11 +23,11 @@ const (
 	exitSetup = 3
 )
 
-// Setup declares the application and returns the text of ToJson.
+// Setup is the function of a program that declares the application. It returns the text that ToJson has returned.
 type Setup func() string
 
-// Run does the work that the environment variables request, and returns the exit status. function is the name of the
-// setup for findings.
+// Run does the work that the environment variables request, and returns the exit status of the program. function is the
+// name of setup, for error messages.
 func Run(function string, setup Setup) int {
 	mode := os.Getenv("WALLAROO_MODE")
 	if mode == "" {
@@ -56,6 +57,7 @@ func Run(function string, setup Setup) int {
 	return exitGood
 }
 
+// fail prints an error that is a bug of Wallaroo, and returns the exit status.
 func fail(err error) int {
 	fmt.Fprintln(os.Stderr, diagnostic.Of("I901", "reason", err))
 	return exitBad
@@ -86,6 +88,7 @@ func declare(function string, setup Setup) (result declaration.SetupResult) {
 	return result
 }
 
+// checkArguments reports a variable WALLAROO_ARGS that is not a list of arguments in JSON.
 func checkArguments(text string) []diagnostic.Diagnostic {
 	var args []string
 	if text == "" || json.Unmarshal([]byte(text), &args) == nil {
@@ -96,7 +99,7 @@ func checkArguments(text string) []diagnostic.Diagnostic {
 		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
 }
 
-// emit writes the result of the setup to a file, for mode emit.
+// emit writes the topology, or the findings of the declaration, to the file at path, in which the runtime reads it.
 func emit(result declaration.SetupResult, path string) int {
 	if path == "" {
 		return fail(errors.New("WALLAROO_EMIT_FILE is not set"))
@@ -125,7 +128,7 @@ func writeDeclared(content *bytes.Buffer, result declaration.SetupResult) error 
 	return nil
 }
 
-// write writes a result atomically.
+// write writes the topology, or the findings of the declaration, so that a reader never sees an incomplete file.
 func write(path string, result declaration.SetupResult) error {
 	var content bytes.Buffer
 	if len(result.Found) == 0 {

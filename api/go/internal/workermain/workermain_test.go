@@ -28,7 +28,7 @@ import (
 	"wallarooapi/worker"
 )
 
-// TestMain makes the test binary a worker when a test starts it as one.
+// TestMain makes the test binary a user program if a test has started it as one.
 func TestMain(m *testing.M) {
 	switch os.Getenv("AS_PROGRAM") {
 	case "new":
@@ -81,7 +81,7 @@ func program(kind string, variables ...string) *exec.Cmd {
 	return command
 }
 
-// emitted runs a program in emit mode and returns what it wrote.
+// emitted runs a program in emit mode and returns the content of the file that it wrote.
 func emitted(t *testing.T, kind, args string) (result struct {
 	Topology    map[string]any
 	Library     map[string]any
@@ -120,7 +120,8 @@ func TestEmit(t *testing.T) {
 func TestEmitOfPrograms(t *testing.T) {
 	library := emitted(t, "library", "[]")
 	entry, components := library.Library["worker"].(map[string]any), library.Library["components"].([]any)
-	// Of {"components": [{"name": "split", "kind": "computation_multi", "input": "string", "output": "string"}]} in canonical form.
+	// Of {"components": [{"name": "split", "kind": "computation_multi", "input": "string", "output": "string"}]} in
+	// canonical form.
 	const hash = "sha256:75db5888771d1abda6a11a12ec8cdf69b30dda72566688958f4bb0c12d31433c"
 	if len(components) != 1 || library.Topology != nil || entry["name"] != "main" || entry["interface_hash"] != hash {
 		t.Errorf("the library is %v", library.Library)
@@ -163,7 +164,7 @@ func TestASetupThatFailsLeavesFailureFile(t *testing.T) {
 	}
 }
 
-// Without its directory a worker must not write into the directory in which it was started.
+// TestAWorkerWithoutADirectory: a worker without WALLAROO_WORKER_DIR must not write into the current directory.
 func TestAWorkerWithoutADirectory(t *testing.T) {
 	for _, args := range []string{`["--wrong"]`, "[]"} {
 		command := program("new", "WALLAROO_MODE=worker", "WALLAROO_WORKER_DIR=", "WALLAROO_ARGS="+args)
@@ -176,7 +177,7 @@ func TestAWorkerWithoutADirectory(t *testing.T) {
 	}
 }
 
-// started runs a worker until the test ends and returns a connection to it.
+// started starts a worker, which runs until the test ends, and returns its process and a connection to it.
 func started(t *testing.T) (*exec.Cmd, *grpc.ClientConn) {
 	t.Helper()
 	directory := t.TempDir()
@@ -213,13 +214,13 @@ func started(t *testing.T) (*exec.Cmd, *grpc.ClientConn) {
 	return command, connection
 }
 
-// invoked calls a method of the worker.
+// invoked calls a method of the worker protocol with one request and one reply.
 func invoked[Reply any](ctx context.Context, connection *grpc.ClientConn, method string, request any) (*Reply, error) {
 	reply := new(Reply)
 	return reply, connection.Invoke(ctx, "/wallaroo.worker.v1.Worker/"+method, request, reply)
 }
 
-// processing begins a call of Process.
+// processing opens a stream of calls to the method Process.
 func processing(t *testing.T, ctx context.Context, connection *grpc.ClientConn) *grpc.GenericClientStream[pb.Request, pb.Reply] {
 	t.Helper()
 	stream, err := connection.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true, ClientStreams: true}, "/wallaroo.worker.v1.Worker/Process")

@@ -8,9 +8,9 @@ import (
 
 type object = map[string]any
 
-// Show prints the declared parts of an application or library. part is "sources", "steps", "sinks" or "components". For
-// each part it prints the given members, in the form "state.key" for an inner member, and "-" for a missing member. If
-// the declaration has mistakes, it prints the findings.
+// Show prints members of the topology document for an Example. part is "sources", "steps", "sinks" or "components".
+// Each of them is a line with the given members, in which "state.key" is a member of a member, and "-" stands for a
+// missing one. If the declaration has mistakes, Show prints the findings.
 func Show(document, part string, members ...string) {
 	var content struct {
 		Components  []object

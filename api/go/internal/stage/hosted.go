@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"wallarooapi/internal/declaration"
-	"wallarooapi/internal/life"
+	"wallarooapi/internal/usercode"
 	pb "wallarooapi/internal/workerpb"
 )
 
-// hosted returns the step that a node runs: a step of the application, or the step of a component that a library
-// offers. The step's functions get the context ctx.
+// hosted returns the step whose user code a node runs: a step of this application, or a component that this library
+// offers to another application. It returns nil for other nodes. ctx is the context that user functions get.
 func hosted(ctx context.Context, d *pb.Node, application *declaration.Application, parts declaration.Parts) *declaration.Step {
 	step := parts.Steps[d.GetPath()]
 	if d.GetComponent() != "" {
@@ -18,13 +18,13 @@ func hosted(ctx context.Context, d *pb.Node, application *declaration.Applicatio
 			step = offer.Step
 		}
 	}
-	if step == nil || ctx == life.Context() {
+	if step == nil || ctx == usercode.Context() {
 		return step
 	}
 	return step.Within(ctx)
 }
 
-// New compiles a stage of an application. Its functions get the context of the worker.
+// New compiles a stage of an application. User functions get the context of the worker.
 func New(application *declaration.Application, description *pb.Stage) (*Executor, error) {
-	return NewWithin(life.Context(), application, description)
+	return NewWithin(usercode.Context(), application, description)
 }
