@@ -11,7 +11,7 @@ import io.grpc.Status;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
-import org.wallaroo.spark.account.Numbers;
+import org.wallaroo.spark.account.MonitorNumbers;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
@@ -196,7 +196,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
             Sent sent = unacknowledged.removeFirst();
             bytes -= sent.bytes();
             if (sent.place() != null) {
-                Numbers.of(settings.text()).reach(sent.place());
+                MonitorNumbers.of(settings.text()).reach(sent.place());
             }
         }
     }

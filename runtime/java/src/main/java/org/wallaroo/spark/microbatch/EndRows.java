@@ -8,16 +8,16 @@ import java.util.List;
 import java.util.function.IntFunction;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.ChainedIterator;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.stage.CallScope;
-import org.wallaroo.spark.state.LeftStates;
+import org.wallaroo.spark.state.FinalStates;
 
 /** Yields the rows of a level, and after them the final states of the level's buckets, as rows. */
-final class EndRows extends Flattened<byte[]> {
+final class EndRows extends ChainedIterator<byte[]> {
     private final Iterator<byte[]> rows;
     private final Deque<Integer> buckets = new ArrayDeque<>(); // store's numbers of buckets whose states follow
-    private final IntFunction<LeftStates> left;
+    private final IntFunction<FinalStates> left;
     private final LevelOutput output;
     private Iterator<byte[]> states = Collections.emptyIterator(); // frames
 
@@ -29,7 +29,7 @@ final class EndRows extends Flattened<byte[]> {
      * @param scope buckets that this task runs
      * @param left returns the states of a bucket
      */
-    EndRows(Iterator<byte[]> rows, List<StageSettings> stages, CallScope scope, IntFunction<LeftStates> left, LevelOutput output) {
+    EndRows(Iterator<byte[]> rows, List<StageSettings> stages, CallScope scope, IntFunction<FinalStates> left, LevelOutput output) {
         this.rows = rows;
         this.left = left;
         this.output = output;

@@ -35,7 +35,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
 
     @Override
     public Iterator<byte[]> call(Iterator<Row> rows) {
-        return PlainRows.of(settings, () -> made(rows));
+        return PlainErrors.of(settings, () -> made(rows));
     }
 
     private Iterator<byte[]> made(Iterator<Row> rows) {

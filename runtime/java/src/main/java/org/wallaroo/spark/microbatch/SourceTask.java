@@ -16,8 +16,8 @@ import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.ChainedIterator;
 import org.wallaroo.spark.query.Fault;
-import org.wallaroo.spark.query.Flattened;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.SourceLevel;
@@ -56,7 +56,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
         TaskEnd end = TaskEnd.of(level::close);
         output.abortOnFailure();
-        return new Flattened<>() {
+        return new ChainedIterator<>() {
             private boolean isFinished;
 
             @Override

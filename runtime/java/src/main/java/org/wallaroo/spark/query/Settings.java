@@ -41,7 +41,7 @@ import org.wallaroo.spark.message.Origins;
  */
 public record Settings(
         String text, List<List<StageSettings>> levels, Set<Integer> controls, Map<Integer, Origins.Topic> topics,
-        Set<Integer> timedTopics, ErrorPolicy policy, Applied applied, List<RecordSource> records,
+        Set<Integer> timedTopics, ErrorPolicy policy, AppliedSettings applied, List<RecordSource> records,
         boolean controlsPrecede, List<Integer> targets, List<Set<Integer>> laterPorts, List<JsonNode> journals,
         int parts, long waitMs, String staging, String egress, long egressEpoch, String journal, String journalId,
         String gateway, long gatewayEpoch, int rowBytes, long batchBytes, long batchMs, long idleMs, long flushMs) implements Serializable {

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
-import org.wallaroo.spark.engine.TaskSide;
+import org.wallaroo.spark.engine.EngineClient;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
@@ -21,7 +21,7 @@ import org.wallaroo.spark.query.Settings;
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
     private final JournalOffset start;
-    private final TaskSide task; // link to the engine
+    private final EngineClient task; // link to the engine
     private final long begin = System.nanoTime();
     private long latest = begin; // time of the latest barrier
     private JournalRow.Place place;
@@ -30,7 +30,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
     JournalPartitionReader(JournalStream.Begin begin) {
         settings = begin.settings();
         start = begin.start();
-        task = TaskSide.begin(settings, start);
+        task = EngineClient.begin(settings, start);
         place = new JournalRow.Place(start.offset(), start.messages(), -1);
     }
 

@@ -10,7 +10,7 @@ import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.apache.spark.sql.streaming.TimeMode;
-import org.wallaroo.spark.account.Numbers;
+import org.wallaroo.spark.account.MonitorNumbers;
 import org.wallaroo.spark.engine.Engine;
 import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.query.Settings;
@@ -47,7 +47,7 @@ public final class RealTime {
     }
 
     /** Returns the name of the sink's format for Spark. */
-    public static String sink() {
+    public static String sinkFormat() {
         return BatchSink.class.getName();
     }
 
@@ -64,7 +64,7 @@ public final class RealTime {
         StreamingQueryProgress last = query.lastProgress();
         long batch = last == null ? -1 : last.batchId();
         int isActive = query.isActive() ? 1 : 0;
-        Numbers numbers = Numbers.of(text);
+        MonitorNumbers numbers = MonitorNumbers.of(text);
         return isActive + " " + (numbers.isReading() ? 1 : 0) + " " + numbers.messages() + " " + batch
                 + " " + numbers.changes() + " " + numbers.lastVisit();
     }
@@ -78,7 +78,7 @@ public final class RealTime {
      * @param text settings of the query
      */
     public static String numbers(String text) {
-        return Numbers.of(text).take();
+        return MonitorNumbers.of(text).take();
     }
 
     /**

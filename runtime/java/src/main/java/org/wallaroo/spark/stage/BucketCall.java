@@ -29,7 +29,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Version;
  * A call of the worker for one bucket. Outputs of a part may be released at once, state changes come at the call's end.
  *
  * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Outputs of parts that
- * were released before are dropped, except new dead letters: {@link LettersLeft} drops only emitted letters.
+ * were released before are dropped, except new dead letters: {@link EmittedLetters} drops only emitted letters.
  */
 final class BucketCall {
     // Codes of failures that a careful repetition can attribute to one message.
@@ -46,7 +46,7 @@ final class BucketCall {
     private final boolean releases;
     private final Map<Integer, Long> came = new HashMap<>(); // messages by port, of all parts
     private final Map<Integer, Long> gone = new HashMap<>(); // messages by port, of parts released on this stream
-    private final LettersLeft letters = new LettersLeft();
+    private final EmittedLetters letters = new EmittedLetters();
     private long bytes;
     private long index;
     private int sent; // number of parts sent on the open stream

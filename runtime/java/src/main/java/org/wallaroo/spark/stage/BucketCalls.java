@@ -14,8 +14,8 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.Audit;
-import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Suspect;
+import org.wallaroo.spark.worker.TimeLimit;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
 import org.wallaroo.spark.worker.WorkerStream;
@@ -36,7 +36,7 @@ final class BucketCalls {
     private final Audit audit;
     private final CallCounts account;
     private final boolean endsAtOnce;
-    private final Deadline deadline;
+    private final TimeLimit timeLimit;
     private final Map<Integer, BucketCall> open = new LinkedHashMap<>();
     private final int first; // number of bucket 0 in the store
     private final Map<Integer, WorkerStream> streams = new HashMap<>();
@@ -50,7 +50,7 @@ final class BucketCalls {
         this.audit = channel.audit(opening.getStage());
         this.account = account;
         this.endsAtOnce = endsAtOnce;
-        this.deadline = new Deadline(settings.deadlineMs());
+        this.timeLimit = new TimeLimit(settings.deadlineMs());
         this.first = settings.block() * opening.getStage().getBucketCount();
     }
 
@@ -193,7 +193,7 @@ final class BucketCalls {
 
     /** Opens the stream for the calls of a bucket. Calls of one stream do not overlap, so each bucket has its own one. */
     private WorkerStream opened(int bucket) {
-        var stream = new WorkerStream(channel, bucket, WorkerChannel.PROCESS_STATE, opening, deadline);
+        var stream = new WorkerStream(channel, bucket, WorkerChannel.PROCESS_STATE, opening, timeLimit);
         stream.send(Request.newBuilder().setOpening(stream.opening()).build());
         return stream;
     }

@@ -12,9 +12,9 @@ import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.worker.Audit;
-import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Quarantine;
 import org.wallaroo.spark.worker.Suspect;
+import org.wallaroo.spark.worker.TimeLimit;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
 import org.wallaroo.spark.worker.WorkerStream;
@@ -33,7 +33,7 @@ import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 final class DataCalls {
     private final WorkerChannel channel;
     private final Opening opening;
-    private final Deadline deadline;
+    private final TimeLimit timeLimit;
     private final Audit audit;
     private final CallCounts account;
     private final Deque<Unanswered> unanswered = new ArrayDeque<>();
@@ -43,7 +43,7 @@ final class DataCalls {
     DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, CallCounts account) {
         this.channel = channel;
         this.opening = opening;
-        this.deadline = new Deadline(deadlineMs);
+        this.timeLimit = new TimeLimit(deadlineMs);
         this.audit = channel.audit(opening.getStage());
         this.account = account;
     }
@@ -117,7 +117,7 @@ final class DataCalls {
         List<WorkerStream> opened = new ArrayList<>();
         try {
             for (int i = 0; i < channel.width(); i++) {
-                var stream = new WorkerStream(channel, i, WorkerChannel.PROCESS, opening, deadline);
+                var stream = new WorkerStream(channel, i, WorkerChannel.PROCESS, opening, timeLimit);
                 opened.add(stream);
                 stream.send(Request.newBuilder().setOpening(stream.opening()).build());
             }

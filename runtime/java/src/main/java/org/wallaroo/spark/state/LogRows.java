@@ -5,10 +5,10 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.ChainedIterator;
 
 /** Turns states into rows of logs. Each row is written when a caller asks for it, so that few rows are in memory. */
-final class LogRows<T> extends Flattened<byte[]> {
+final class LogRows<T> extends ChainedIterator<byte[]> {
     private final Iterator<T> states;
     private final LogWriter writer;
     private final BiConsumer<LogWriter, T> add;

@@ -6,7 +6,7 @@ import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.SparkBucketStore;
-import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.ChainedIterator;
 
 /**
  * Reads the logs of a partition of Spark's store, one bucket after the other.
@@ -30,7 +30,7 @@ abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
         return new Buckets(rows);
     }
 
-    private final class Buckets extends Flattened<T> {
+    private final class Buckets extends ChainedIterator<T> {
         private final Iterator<Row> rows;
         private Row next; // the first row of the next bucket
 

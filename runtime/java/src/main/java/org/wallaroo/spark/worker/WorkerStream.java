@@ -21,14 +21,14 @@ public final class WorkerStream {
     private final ReplyQueue<Request, Reply> replies;
     private final FlightFile flight;
     private final Opening opening;
-    private final Deadline deadline;
+    private final TimeLimit timeLimit;
     private long calls; // number of calls of the stream so far
     private int outputs; // number of outputs of the current call so far
 
     public WorkerStream(WorkerChannel channel, int number, MethodDescriptor<Request, Reply> method, Opening opening,
-            Deadline deadline) {
+            TimeLimit timeLimit) {
         this.channel = channel;
-        this.deadline = deadline;
+        this.timeLimit = timeLimit;
         this.connection = channel.connection();
         WorkerConnection.Endpoint endpoint = connection.endpoint(number);
         this.generation = endpoint.generation();
@@ -77,16 +77,16 @@ public final class WorkerStream {
      * @throws WorkerGone if the stream broke, or missed its deadline
      */
     public Reply receive(Quarantine quarantine) {
-        long own = deadline.of(quarantine);
+        long own = timeLimit.ofMessage(quarantine);
         Reply reply = poll(own);
         Map<String, FlightFile.Mark> seen = Map.of();
         IdleTimer timer = null;
         long waited = 0;
         while (reply == null) {
             Map<String, FlightFile.Mark> marks = flight.look();
-            long allowed = marks.get(flight.name()).message() != 0 ? own : deadline.whole();
+            long allowed = marks.get(flight.name()).message() != 0 ? own : timeLimit.ofCall();
             if (!marks.equals(seen)) {
-                deadline.progressed(waited);
+                timeLimit.progressed(waited);
                 seen = marks;
                 timer = new IdleTimer(System.nanoTime(), allowed * MILLISECOND / LEAST_LOOKS);
             }
@@ -96,7 +96,7 @@ public final class WorkerStream {
             }
             reply = poll(allowed);
         }
-        deadline.progressed(waited);
+        timeLimit.progressed(waited);
         outputs = reply.hasOutput() ? outputs + 1 : reply.hasDone() || reply.hasReleased() ? 0 : outputs;
         return reply;
     }
@@ -118,7 +118,7 @@ public final class WorkerStream {
         }
         for (WorkerStream stream : connection.streams(generation)) {
             FlightFile.Mark mark = marks.get(stream.flight.name());
-            if (mark != null && mark.message() != 0 && (isPatienceOver || stream.deadline == deadline)) {
+            if (mark != null && mark.message() != 0 && (isPatienceOver || stream.timeLimit == timeLimit)) {
                 throw stream.hung(mark, allowed);
             }
         }

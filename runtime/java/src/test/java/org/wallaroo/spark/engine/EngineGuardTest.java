@@ -103,7 +103,7 @@ class EngineGuardTest {
             try {
                 guard.begin(new JournalOffset(1, at, at), new Attempt("query", batch, 0, number));
                 assertTrue(begun < batch || before != engine, "an engine serves one attempt at a batch");
-                TaskSide task = new TaskSide(guard, number);
+                EngineClient task = new EngineClient(guard, number);
                 for (int rows = random.nextInt(8); rows >= 0 && task.await(LONG_NS); rows--) {
                     store.live();
                     late(batch);

@@ -10,9 +10,9 @@ import java.util.Random;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.bucket.PlainStore;
-import org.wallaroo.spark.deliver.AheadStore;
 import org.wallaroo.spark.deliver.Barrier;
 import org.wallaroo.spark.deliver.BarrierQueue;
+import org.wallaroo.spark.deliver.EngineStore;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
@@ -23,7 +23,7 @@ final class ModelEngine implements EngineGuard.Served {
 
     private final Random random;
     private final BarrierQueue queue;
-    private final AheadStore store;
+    private final EngineStore store;
     private final PlainStore expected;
     private final Map<Long, PlainStore> atBarrier = new HashMap<>();
     private final Thread thread = new Thread(this::run);
@@ -39,7 +39,7 @@ final class ModelEngine implements EngineGuard.Served {
         this.end = end;
         this.failing = failing;
         queue = new BarrierQueue(start, attempt.attempt());
-        store = new AheadStore(queue, attempt.batch() == 0);
+        store = new EngineStore(queue, attempt.batch() == 0);
         expected = begin.copy();
         offset = start.offset();
         atBarrier.put(offset, begin);

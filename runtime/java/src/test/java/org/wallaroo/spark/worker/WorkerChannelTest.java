@@ -189,7 +189,7 @@ class WorkerChannelTest {
             });
             thread.start();
             while (thread.isAlive()) {
-                var stream = WorkerStreamTest.open(channel, new Deadline(20_000));
+                var stream = WorkerStreamTest.open(channel, new TimeLimit(20_000));
                 try {
                     stream.send(Request.getDefaultInstance());
                     stream.receive(new Quarantine());

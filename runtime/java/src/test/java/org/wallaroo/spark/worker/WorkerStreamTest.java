@@ -38,10 +38,10 @@ class WorkerStreamTest {
     Path directory;
 
     private static WorkerStream open(WorkerChannel channel) {
-        return open(channel, new Deadline(DEADLINE_MS));
+        return open(channel, new TimeLimit(DEADLINE_MS));
     }
 
-    static WorkerStream open(WorkerChannel channel, Deadline deadline) {
+    static WorkerStream open(WorkerChannel channel, TimeLimit deadline) {
         return new WorkerStream(channel, 0, WorkerChannel.PROCESS, Opening.getDefaultInstance(), deadline);
     }
 
@@ -149,7 +149,7 @@ class WorkerStreamTest {
             for (int i = 0; i < hung; i++) {
                 quarantine.learn(new Suspect(0, 50 + i, Suspect.Cause.HUNG, "2", false, ""));
             }
-            var awaited = open(channel, new Deadline(2000));
+            var awaited = open(channel, new TimeLimit(2000));
             note(awaited.flight(), 3, ordinal);
             long begin = System.nanoTime(); // before the worker's clock: it may note its progress a little too early
             Thread writer = worker(Path.of(awaited.flight().path()), progressMs, ordinal, 0);
@@ -188,7 +188,7 @@ class WorkerStreamTest {
     void progressOfAnotherCallOfTheProcessPutsADeadlineOff(String who, long process, boolean isSame) throws Exception {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
             WorkerChannel channel = new WorkerChannel(worker.settings());
-            Deadline deadline = new Deadline(400);
+            TimeLimit deadline = new TimeLimit(400);
             var awaited = open(channel, deadline);
             note(Path.of(awaited.flight().path()), new FlightFile.Mark(3, 0, 7, 0));
             var other = who.equals("task") ? open(channel, deadline)
@@ -211,9 +211,9 @@ class WorkerStreamTest {
     void aCallThatHangsIsLeftToTheTaskThatAwaitsIt(boolean isOwn, long least, long most) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
             WorkerChannel channel = new WorkerChannel(worker.settings());
-            Deadline deadline = new Deadline(1000);
+            TimeLimit deadline = new TimeLimit(1000);
             var awaited = open(channel, deadline);
-            var other = open(channel, isOwn ? deadline : new Deadline(1000));
+            var other = open(channel, isOwn ? deadline : new TimeLimit(1000));
             note(other.flight(), 5, 9);
             long waited = givenUp(awaited, new Quarantine());
             assertTrue(least <= waited && waited < most, waited + " ms");

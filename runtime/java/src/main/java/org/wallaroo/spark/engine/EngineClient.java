@@ -14,14 +14,14 @@ import org.wallaroo.spark.query.Settings;
 /**
  * Links a task's attempt to the engine: the source waits for the engine's work, and the state operator does the work.
  */
-public final class TaskSide {
-    private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt
+public final class EngineClient {
+    private static final Map<Long, EngineClient> RUNNING = new ConcurrentHashMap<>(); // by attempt
 
     private final EngineGuard guard;
     private final long attempt;
     private Work work;
 
-    TaskSide(EngineGuard guard, long attempt) {
+    EngineClient(EngineGuard guard, long attempt) {
         this.guard = guard;
         this.attempt = attempt;
     }
@@ -32,7 +32,7 @@ public final class TaskSide {
      * @param settings of the query
      * @param start offset at which the batch begins
      */
-    public static TaskSide begin(Settings settings, JournalOffset start) {
+    public static EngineClient begin(Settings settings, JournalOffset start) {
         TaskContext context = TaskContext.get();
         Attempt attempt = Attempt.current();
         EngineGuard guard = Engine.guard(settings);
@@ -40,7 +40,7 @@ public final class TaskSide {
         context.addTaskFailureListener((failed, error) -> {
             guard.failed(number);
         });
-        TaskSide made = new TaskSide(guard, number);
+        EngineClient made = new EngineClient(guard, number);
         RUNNING.put(number, made);
         context.addTaskCompletionListener(ended -> {
             RUNNING.remove(number);
@@ -50,7 +50,7 @@ public final class TaskSide {
     }
 
     /** Returns the link of the task that runs here. */
-    public static TaskSide current() {
+    public static EngineClient current() {
         return RUNNING.get(TaskContext.get().taskAttemptId());
     }
 

@@ -13,8 +13,8 @@ import org.wallaroo.spark.query.Json;
  * The numbers of a query that the monitor shows, over all engines of the query in this virtual machine. A new engine
  * repeats messages that were not committed, but each message counts once.
  */
-public final class Numbers {
-    private static final Map<String, Numbers> OF = new ConcurrentHashMap<>();
+public final class MonitorNumbers {
+    private static final Map<String, MonitorNumbers> OF = new ConcurrentHashMap<>();
     private static final int MOST_TIMES = 100_000; // distinct times of one kind until take(); others are dropped
 
     private final NavigableMap<Long, Counters> barriers = new TreeMap<>(); // by offset, from the running batch on
@@ -27,8 +27,8 @@ public final class Numbers {
     private boolean isReading;
     private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by kind and milliseconds, since take()
 
-    public static Numbers of(String settings) {
-        return OF.computeIfAbsent(settings, text -> new Numbers());
+    public static MonitorNumbers of(String settings) {
+        return OF.computeIfAbsent(settings, text -> new MonitorNumbers());
     }
 
     /** Drops the counters of barriers before the offset of a new batch, and returns the counters at this offset. */

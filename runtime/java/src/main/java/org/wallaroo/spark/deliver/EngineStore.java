@@ -14,7 +14,7 @@ import org.wallaroo.spark.bucket.StoreRequest;
  *
  * <p>The object keeps only these changes. For everything else, it asks the task that has Spark's store.
  */
-public final class AheadStore implements BucketStore {
+public final class EngineStore implements BucketStore {
     private final BarrierQueue queue;
     private final boolean isNew;
     private final Map<Integer, BucketVersion> versions = new HashMap<>();
@@ -27,7 +27,7 @@ public final class AheadStore implements BucketStore {
      * @param queue of the engine
      * @param isNew whether Spark's store had nothing when the engine began
      */
-    public AheadStore(BarrierQueue queue, boolean isNew) {
+    public EngineStore(BarrierQueue queue, boolean isNew) {
         this.queue = queue;
         this.isNew = isNew;
     }

@@ -12,7 +12,7 @@ import org.wallaroo.spark.message.LetterFrame;
  * parts whose outputs were emitted. Only these new letters are emitted when the call is repeated: the egress counts
  * letters in a stream by bucket and sequence, and must not get a letter twice.
  */
-final class LettersLeft {
+final class EmittedLetters {
     private final Map<Identity, Integer> left = new HashMap<>();
     private final Map<Identity, Integer> came = new HashMap<>(); // number of equal letters since the call began again
 

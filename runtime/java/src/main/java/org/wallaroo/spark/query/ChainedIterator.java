@@ -5,7 +5,7 @@ import java.util.Iterator;
 import java.util.NoSuchElementException;
 
 /** Iterates over the elements of several iterators. Each of these is made when the one before it has ended. */
-public abstract class Flattened<T> implements Iterator<T> {
+public abstract class ChainedIterator<T> implements Iterator<T> {
     private Iterator<T> current = Collections.emptyIterator(); // null after the end
 
     /** Returns the next iterator, or null at the end. */

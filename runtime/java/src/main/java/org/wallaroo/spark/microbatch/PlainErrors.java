@@ -6,10 +6,10 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /** The rows of a task in a user's own query. Errors have no fields for Wallaroo's driver: only people read them. */
-record PlainRows(Iterator<byte[]> rows) implements Iterator<byte[]> {
+record PlainErrors(Iterator<byte[]> rows) implements Iterator<byte[]> {
     /** Runs a task and returns its rows. The errors stay as they are if the application is not applied. */
     static Iterator<byte[]> of(Settings settings, Supplier<Iterator<byte[]>> task) {
-        return settings.applied() != null ? new PlainRows(plainly(task)) : task.get();
+        return settings.applied() != null ? new PlainErrors(plainly(task)) : task.get();
     }
 
     @Override

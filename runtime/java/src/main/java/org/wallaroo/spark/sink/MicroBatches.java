@@ -1,4 +1,4 @@
-package org.wallaroo.spark.publish;
+package org.wallaroo.spark.sink;
 
 import java.io.IOException;
 import java.io.InterruptedIOException;
@@ -27,7 +27,7 @@ public final class MicroBatches {
     private boolean hasEnded;
 
     /** Returns the name of the sink's format for Spark. */
-    public static String sink() {
+    public static String sinkFormat() {
         return MicroBatchSink.class.getName();
     }
 

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import org.apache.spark.TaskContext;
 import org.wallaroo.spark.bucket.SparkBucketStore;
-import org.wallaroo.spark.query.Applied;
+import org.wallaroo.spark.query.AppliedSettings;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
@@ -17,7 +17,7 @@ import org.wallaroo.spark.worker.WorkerHome;
  *
  * <p>Only a task knows the checkpoint. {@code plan/kept_state.py} decides which changes are refused.
  */
-record KeptFacts(Settings settings, int level) {
+record ProgramCheck(Settings settings, int level) {
     /**
      * Compares the present facts with the facts in the partition's store, and stores the present ones if they differ.
      *
@@ -30,7 +30,7 @@ record KeptFacts(Settings settings, int level) {
             throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "
                     + partitions + " partitions", "set it to " + partitions + " before `apply`");
         }
-        Applied applied = settings.applied();
+        AppliedSettings applied = settings.applied();
         JsonNode now = applied.facts().get(level);
         byte[] kept = store.facts();
         JsonNode before = Json.parse(kept == null ? "{}" : new String(kept, StandardCharsets.UTF_8));

@@ -1,4 +1,4 @@
-package org.wallaroo.spark.publish;
+package org.wallaroo.spark.sink;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
