@@ -10,7 +10,7 @@ import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.bucket.StoreRequest;
 
 /**
- * Versions and logs of buckets as the engine sees them: with the changes that no task has stored in Spark's store yet.
+ * The engine's view of the states of buckets: Spark's store, and the changes that no task has stored there yet.
  *
  * <p>The object keeps only these changes. For everything else, it asks the task that has Spark's store.
  */
@@ -76,7 +76,7 @@ public final class EngineStore implements BucketStore {
         }
     }
 
-    /** Returns the changes since the last barrier, in their order. They belong to the barrier that comes now. */
+    /** Returns the changes since the last barrier, in their order, for the barrier that is being made. */
     public synchronized List<Changes> bind() {
         List<Changes> bound = unbound;
         unbound = new ArrayList<>();
