@@ -28,9 +28,10 @@ import org.wallaroo.spark.stage.StateLevels;
 /**
  * Processes the messages of a query in its own thread, which goes on while Spark ends a batch and begins the next one.
  *
- * <p>Tasks take barriers from the engine, so that the states and the offset that they store belong to one barrier. An
- * engine serves the next task, too, if this task begins where the previous one ended. A failed task ends the engine.
- * The engine of a new query begins before its first task, which comes seconds later.
+ * <p>Tasks take barriers from the engine (moments at which no call is open), so that the states and the offset that
+ * they store belong to one barrier. An engine serves the next task, too, if this task begins where the previous one
+ * ended. A failed task ends the engine. The engine of a new query begins before its first task, which comes seconds
+ * later.
  */
 public final class Engine implements EngineGuard.Served {
     private static final Map<String, EngineGuard> GUARDS = new ConcurrentHashMap<>();

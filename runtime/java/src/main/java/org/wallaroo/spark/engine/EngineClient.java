@@ -12,7 +12,8 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Links a task's attempt to the engine: the source waits for the engine's work, and the state operator does the work.
+ * The calls of a task's attempt to the engine of its query. Spark's source waits here until the engine has work for the
+ * task, and Spark's state operator does this work.
  */
 public final class EngineClient {
     private static final Map<Long, EngineClient> RUNNING = new ConcurrentHashMap<>(); // by attempt
@@ -27,7 +28,7 @@ public final class EngineClient {
     }
 
     /**
-     * Begins the batch of the task that runs here.
+     * Begins the batch of the task that runs in the calling thread.
      *
      * @param settings of the query
      * @param start offset at which the batch begins
@@ -49,7 +50,7 @@ public final class EngineClient {
         return made;
     }
 
-    /** Returns the link of the task that runs here. */
+    /** Returns the client of the task that runs in the calling thread. */
     public static EngineClient current() {
         return RUNNING.get(TaskContext.get().taskAttemptId());
     }
@@ -66,7 +67,7 @@ public final class EngineClient {
         return work != null;
     }
 
-    /** Returns the journal's place of the barrier in the awaited work, or null if this work has no barrier. */
+    /** Returns the place in the journal of the barrier in the awaited work; null if this work has no barrier. */
     public JournalRow.Place reached() {
         return work.barrier() == null ? null : work.barrier().place();
     }
