@@ -12,9 +12,11 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Iterates over the frames of the journal as soon as they arrive, until the driver stops.
+ * Iterates over the frames of the journal as soon as they arrive, for the engine of real-time mode, until the driver
+ * stops.
  *
- * <p>A FLUSH row comes a fixed time after the first frames that follow the previous FLUSH, and after the last frames.
+ * <p>A FLUSH row, at which open calls end, comes a fixed time after the first frames that follow the previous FLUSH,
+ * and after the last frames. An IDLE row comes when the journal has no more frames for now.
  */
 public final class JournalRows implements Iterator<JournalRow>, Closeable {
     private static final long LONG_NS = TimeUnit.HOURS.toNanos(1);
