@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.zip.CRC32;
 
-/** Reads the headers of frames; SPECIFICATION.md, section 2, has the layout. */
+/** Reads and writes the headers of frames; SPECIFICATION.md, section 2, has the layout. */
 public final class Frames {
     /** Bytes of a header. */
     public static final int HEADER_BYTES = 40;
@@ -33,7 +33,7 @@ public final class Frames {
     private Frames() {}
 
     /**
-     * The undamaged part of a series of frames.
+     * The result of {@link #verify}: the undamaged part of a series of frames, and the fault after this part.
      *
      * @param end position after the last undamaged frame
      * @param sequence that the next frame must have
@@ -137,7 +137,7 @@ public final class Frames {
         return checked(begun(0, FRAMED, TICK_PORT, 0, 0, sequence, timeMs));
     }
 
-    /** Returns a copy of a tick or visit with another sequence. */
+    /** Returns a copy of a tick or visit with another sequence, which decides its place in the order of messages. */
     public static byte[] moved(byte[] frame, long sequence) {
         return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, sequence));
     }

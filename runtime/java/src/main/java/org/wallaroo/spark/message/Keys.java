@@ -26,7 +26,7 @@ public final class Keys {
     }
 
     /**
-     * Returns distinct keys of a frame, and reads no other column.
+     * Returns some of a frame's distinct keys, for a check by sample. No other column is read.
      *
      * @param frame whose header and checksum are right
      * @param most largest number of keys to return; the frame's sequence decides which keys these are
