@@ -20,8 +20,8 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 /**
  * Turns the frames and accounts that leave the last level of an applied application into rows.
  *
- * <p>A row is a message for a sink, a dead letter, a state, or the counts of a task in the order of {@code
- * AppliedSettings.counts}. A dead letter that must end the query raises its error.
+ * <p>A row is a message for a sink, a dead letter, a state, or the counts of a task in the order of {@link
+ * AppliedSettings#counts}. A dead letter that must end the query raises its error.
  */
 final class OutputRows implements FlatMapFunction<byte[], Row> {
     static final StructType SCHEMA = StructType.fromDDL("output STRING, key BINARY, value BINARY, "

@@ -12,14 +12,16 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerHome;
 
 /**
- * The facts about a program that a query with an applied application keeps in its checkpoint, next to the states: a
- * changed program must be able to read these states.
+ * Checks that a program of an applied application can read the states in the checkpoint of the user's query. Facts
+ * about the program that wrote the states are next to them.
  *
- * <p>Only a task knows the checkpoint. {@code plan/kept_state.py} decides which changes are refused.
+ * <p>The check runs in tasks, because only they know the checkpoint. {@code plan/kept_state.py} decides which changes
+ * of the program are refused.
  */
 record ProgramCheck(Settings settings, int level) {
     /**
-     * Compares the present facts with the facts in the partition's store, and stores the present ones if they differ.
+     * Compares the facts about the present program with those in the partition's store. Stores the present ones if they
+     * differ and the change is safe.
      *
      * @throws OperatorFailure R716 if the number of partitions, or anything else on which states depend, has changed
      */

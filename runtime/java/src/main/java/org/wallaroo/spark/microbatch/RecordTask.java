@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.SourceLevel;
 
-/** Level 0 over rows of a source that Spark reads. */
+/** Runs level 0 (the steps before the first shuffle) over the rows of a source that Spark reads, such as a topic. */
 final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
 

@@ -22,7 +22,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.SourceLevel;
 
-/** Runs level 0 over parts of journals. */
+/** Runs level 0 (the steps before the first shuffle) over ranges of journals. */
 final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
@@ -49,7 +49,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     }
 
     /**
-     * Returns rows for the outputs of a level, then the last rows of the task.
+     * Returns the rows of a task of level 0: rows for the outputs of the level, then the last rows of the task.
      *
      * @param last returns the items to send after all outputs
      */
@@ -81,7 +81,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         return rows.iterator();
     }
 
-    /** Yields the frames of parts of journals, one part after the other. */
+    /** Yields the frames of ranges of journals, one range after the other, and counts them in the task's account. */
     static final class Parts implements Iterator<JournalRow>, Closeable {
         private final Settings settings;
         private final Iterator<byte[]> parts;

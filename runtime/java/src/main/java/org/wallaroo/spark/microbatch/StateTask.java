@@ -21,7 +21,8 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Runs a level after a shuffle: all buckets of a partition, whose states are in Spark's store.
+ * Spark's operator with state, which runs a level after a shuffle: all buckets of a partition, whose states are in
+ * Spark's store.
  *
  * <p>If the application is applied, a query may begin with states, and a batch may return the states at its end.
  */
@@ -75,12 +76,12 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
             first.end();
         }
         if (settings.applied() == null) {
-            return new LevelRows(settings, number, input, level::leaving, output, account);
+            return new LevelRows(settings, number, input, level::flushSteps, output, account);
         }
         WindowTime time = new WindowTime(settings);
         EventOrder order = new EventOrder(settings, number);
         LevelRows made = new LevelRows(settings, number, input,
-                items -> order.run(time.taken(items, store, number), level::leaving), output, account);
+                items -> order.run(time.taken(items, store, number), level::flushSteps), output, account);
         AppliedSettings applied = settings.applied();
         return !applied.givesStates() ? made : new EndRows(made, settings.levels().get(number), scope,
                 bucket -> new FinalStates(store, bucket, applied.states()), output);
