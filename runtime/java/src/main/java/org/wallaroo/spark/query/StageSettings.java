@@ -16,7 +16,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
  * @param opening opening of a stream
  * @param hasState whether the stage has state
  * @param entries ports of the frames that enter the stage
- * @param block number of the stage's first block of origins; a block has one origin for each bucket
+ * @param block number of the stage's first block. A block is a range of numbers, one for each bucket: they name the
+ *     bucket in Spark's store, and are the origins of its outputs
  * @param flushBytes bytes of frames after which a bucket's call ends, since it keeps its frames for a repetition
  * @param sampledBelow number that selects the reported traces, see {@code TraceParent}; 0 for none
  */
