@@ -12,8 +12,8 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Reports the engine's progress to the task of a batch: a row for each barrier, and for each request to Spark's store.
- * A row is the offset of the latest barrier.
+ * Reads the only partition of a batch. It returns a row for each barrier of the engine, and for each request of the
+ * engine to Spark's store. A row is the offset of the latest barrier.
  *
  * <p>A batch ends when Spark's time for it is over, or when the driver stops. A batch with input also ends after a set
  * time, a set number of bytes, or a pause of the input. The engine goes on when a batch ends.

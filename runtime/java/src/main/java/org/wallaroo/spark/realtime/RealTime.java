@@ -15,7 +15,7 @@ import org.wallaroo.spark.engine.Engine;
 import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.query.Settings;
 
-/** Makes, observes and ends the query of a plan in real-time mode, for the driver. */
+/** The calls of the driver program in Python for a query in real-time mode: make, observe and end it. */
 public final class RealTime {
     private static final int ONLY_KEY = 0;
 
@@ -72,8 +72,9 @@ public final class RealTime {
     /**
      * Returns the counts of a query's parts, as JSON. All output of input before {@code offset} is in the outbox.
      * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path. {@code stores}
-     * has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the visit, for the latest
-     * visits before the offset {@code barrier}. {@code times} has messages since the last call by kind and milliseconds.
+     * has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the visit, for the
+     * latest visits before the offset {@code barrier}. {@code times} has messages since the last call by kind and
+     * milliseconds.
      *
      * @param text settings of the query
      */
@@ -82,7 +83,7 @@ public final class RealTime {
     }
 
     /**
-     * Ends the running batch of a query as soon as it has input, because a source waits for its commit.
+     * Ends the running batch of a query as soon as it has a barrier, because the gateway waits for its commit.
      *
      * @param text settings of the query
      */

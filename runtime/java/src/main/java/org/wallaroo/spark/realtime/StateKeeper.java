@@ -11,7 +11,7 @@ import org.wallaroo.spark.engine.EngineClient;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Spark's state operator. For each row of the source, does the engine's work on the state store, then passes it on. */
+/** Spark's operator with state. For each row of the source it does the engine's work on Spark's store. */
 final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
