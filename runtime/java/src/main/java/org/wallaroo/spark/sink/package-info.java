@@ -1,2 +1,2 @@
-/** The end of a micro-batch: its rows go to the program that has started the query, which publishes the files they name. */
+/** Spark's sinks: they bring the rows of a batch to the driver, which publishes the files that the rows name. */
 package org.wallaroo.spark.sink;
