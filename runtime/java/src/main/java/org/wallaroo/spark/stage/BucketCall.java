@@ -26,7 +26,8 @@ import wallaroo.worker.v1.WorkerOuterClass.StateLog;
 import wallaroo.worker.v1.WorkerOuterClass.Version;
 
 /**
- * A call of the worker for one bucket. Outputs of a part may be released at once, state changes come at the call's end.
+ * A call of the worker for one bucket, which gets frames in parts. In real-time mode the worker releases the outputs of
+ * a part at once. Changes of states come when the call ends.
  *
  * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Outputs of parts that
  * were released before are dropped, except new dead letters: {@link EmittedLetters} drops only emitted letters.
@@ -198,7 +199,7 @@ final class BucketCall {
         }
     }
 
-    /** Repeats the call carefully if that can show which message is the cause; otherwise raises the failure. */
+    /** Lets the call be repeated one message at a time if this can show the cause; otherwise raises the failure. */
     private void fail(WorkerChannel channel, Failure failure, int generation) {
         if (HEALED_BY_CARE.contains(failure.getCode()) && !quarantine.isCareful()) {
             quarantine.beCareful();

@@ -60,9 +60,9 @@ final class BucketCalls {
     }
 
     /**
-     * Runs frames of any buckets as the next parts of their calls.
+     * Sends frames of any buckets as the next parts of the buckets' calls, and returns the outputs of these parts.
      *
-     * @param items frames with their buckets, all of one stretch of the journal
+     * @param items frames with their buckets, all of one range of the journal
      * @return iterator over outputs; the origin of an output is the store's number of the bucket that emitted it
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
@@ -176,7 +176,7 @@ final class BucketCalls {
         return calls;
     }
 
-    /** Opens streams of buckets in advance, but only as many as may be open at the same time, and reads all versions. */
+    /** Opens as many streams in advance as may be open at the same time, and reads the versions of all buckets. */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
         buckets.forEach(bucket -> store.version(first + bucket));
@@ -191,7 +191,7 @@ final class BucketCalls {
         return streams.computeIfAbsent(bucket, this::opened);
     }
 
-    /** Opens the stream for the calls of a bucket. Calls of one stream do not overlap, so each bucket has its own one. */
+    /** Opens the stream of a bucket. Calls of one stream do not overlap, so each bucket needs its own stream. */
     private WorkerStream opened(int bucket) {
         var stream = new WorkerStream(channel, bucket, WorkerChannel.PROCESS_STATE, opening, timeLimit);
         stream.send(Request.newBuilder().setOpening(stream.opening()).build());

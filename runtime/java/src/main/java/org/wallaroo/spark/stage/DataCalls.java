@@ -26,7 +26,8 @@ import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /**
- * The calls of a stage without state. Data goes to the endpoints of the worker in turn; answers are in the same order.
+ * The calls of a stage without state. Data goes to the endpoints of the worker in turn. Answers are taken in the order
+ * in which the data was sent.
  *
  * <p>When the worker dies, unanswered data is sent to the next process. No output of such data was emitted before.
  */
@@ -80,8 +81,8 @@ final class DataCalls {
         }
     }
 
-    /** Counts dead letters that came in place of messages. */
-    void pass(JournalRow.Item letters) {
+    /** Counts dead letters that came in place of messages, which the worker does not get. */
+    void countLetters(JournalRow.Item letters) {
         account.ran(opening.getStage().getId(), Frames.countByPort(letters.frame()));
         account.gave(opening.getStage().getId(), List.of(letters));
         LetterFrame.read(letters.frame()).letters().forEach(letter -> account.counters().count(List.of(

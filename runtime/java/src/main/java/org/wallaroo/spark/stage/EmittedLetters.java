@@ -6,7 +6,7 @@ import java.util.Map;
 import org.wallaroo.spark.message.LetterFrame;
 
 /**
- * Remembers which dead letters of a call this operator has emitted.
+ * The dead letters of a bucket call that have been emitted, so that a repetition of the call emits no letter twice.
  *
  * <p>A call that is repeated carefully, or with a message skipped, may have more dead letters than before, also in
  * parts whose outputs were emitted. Only these new letters are emitted when the call is repeated: the egress counts

@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
-/** A stage with state, whose buckets run at the same time. */
+/** A stage with state. The calls of its buckets run at the same time. */
 final class StateStage implements LevelStage {
     private final BucketCalls calls;
     private final Set<Integer> entries;
