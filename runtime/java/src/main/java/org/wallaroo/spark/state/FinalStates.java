@@ -11,7 +11,7 @@ import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;
 
-/** The states of a bucket at the end of a batch, as frames with several states each. */
+/** The states of a bucket at the end of a batch, which the user has asked for, as frames with several states each. */
 public final class FinalStates implements Iterator<byte[]> {
     private static final int COLUMN_BYTES = 16; // largest body of a frame with one state, without key and value
 

@@ -9,10 +9,10 @@ import org.wallaroo.spark.bucket.SparkBucketStore;
 import org.wallaroo.spark.query.ChainedIterator;
 
 /**
- * Reads the logs of a partition of Spark's store, one bucket after the other.
+ * Reads the states of the buckets in a partition of Spark's store. A subclass turns the states into results.
  *
- * <p>Rows have a key and a value of {@link SparkBucketStore}. The version of a bucket comes first, then the entries of
- * its log in order.
+ * <p>The rows have a key and a value of {@link SparkBucketStore}, one bucket after the other. The version of a bucket
+ * comes first, then the entries of its log in order.
  *
  * @param <T> type of the results
  */
