@@ -15,7 +15,7 @@ import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
 
-/** Checks the form of each output and change of a stage. */
+/** The part of {@link Audit} that checks the form of each output and each state change. */
 final class FrameAudit {
     private static final int FRAMED = 1;
     private static final int MOST_KEYS = 64; // number of keys checked per frame, each time other keys

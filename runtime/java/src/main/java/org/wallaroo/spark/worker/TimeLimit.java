@@ -1,6 +1,6 @@
 package org.wallaroo.spark.worker;
 
-/** Computes for how long the calls of a task may make no progress. WorkerStream and Quarantine enforce it. */
+/** The time for which a task's calls to a worker may make no progress, before {@link WorkerStream} ends the process. */
 public final class TimeLimit {
     private final long milliseconds;
     private long slowest; // the longest pause after which a call still made progress
@@ -9,17 +9,17 @@ public final class TimeLimit {
         this.milliseconds = milliseconds;
     }
 
-    /** Returns the time that a worker may need for work outside of messages, or to wait for another call. */
+    /** Returns the milliseconds that a worker may need for work outside of messages, or to wait for another call. */
     long ofCall() {
         return milliseconds;
     }
 
-    /** Returns the time that one message may take in the call that the quarantine belongs to. */
+    /** Returns the milliseconds that one message of a call may take: fewer if messages of the call have hung. */
     long ofMessage(Quarantine quarantine) {
         return quarantine.milliseconds(milliseconds, slowest);
     }
 
-    /** Records the length of a pause after which a call has made progress. */
+    /** Records the milliseconds of a pause after which a call has made progress. */
     void progressed(long waited) {
         slowest = Math.max(slowest, waited);
     }

@@ -8,7 +8,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 
-/** One open call to a worker, with a deadline. */
+/** A stream of gRPC to a worker, over which calls are made one after the other. It ends a worker that hangs. */
 public final class WorkerStream {
     private static final int LOOKS = 8; // number of looks at the marks within a deadline
     private static final int LEAST_LOOKS = 4; // number of looks without progress before a deadline passes
@@ -48,12 +48,12 @@ public final class WorkerStream {
         return flight;
     }
 
-    /** Returns the opening that the first request must have. */
+    /** Returns the message with which the first request opens the stream. */
     public Opening opening() {
         return opening;
     }
 
-    /** Returns the number of the next call. */
+    /** Returns the number of the call that begins now, counted from 0 in each stream. */
     public long nextIndex() {
         return calls++;
     }
