@@ -20,7 +20,7 @@ public final class Counters {
     private final Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>(); // keys and bytes, by stage and bucket
     private final NavigableMap<Long, Map<String, Long>> visits = new TreeMap<>(); // by id and name, like steps
 
-    /** Replaces all numbers by those of another object. */
+    /** Takes over the numbers of another object. This object must be new. */
     public void restore(Counters other) {
         steps.putAll(other.steps);
         visits.putAll(other.visits);

@@ -1,6 +1,5 @@
 package org.wallaroo.spark.account;
 
-import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;

@@ -7,7 +7,6 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.wallaroo.spark.message.JournalRow.Kind;
-import org.wallaroo.spark.message.JournalRow.Place;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 

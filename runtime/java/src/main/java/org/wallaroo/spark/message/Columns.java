@@ -28,7 +28,7 @@ import java.util.stream.LongStream;
 public record Columns(
         int port, int encoding, long sequence, long timestamp, List<byte[]> keys, long[] keyIndexes, long[] sequences,
         long[] times, List<byte[]> headers, BitSet absent, List<byte[]> values) {
-    private static final int KEYS = 1;
+    static final int KEYS = 1;
     private static final int SEQUENCES = 2;
     private static final int TIMESTAMPS = 4;
     private static final int HEADERS = 8;

@@ -24,7 +24,9 @@ public final class Frames {
     /** Port of visits. */
     public static final int VISIT_PORT = 65533;
 
-    static final int FRAMED = 1;
+    /** Encoding of values that the worker still has to cut into messages. */
+    public static final int FRAMED = 1;
+
     private static final int MAGIC = 0x31524657; // WFR1
     public static final int MAX_BODY_BYTES = 67_108_824;
     private static final int KNOWN_FLAGS = 31;

@@ -7,7 +7,6 @@ import java.util.zip.CRC32;
 
 /** The bucket of a key, and the distinct keys of a frame. */
 public final class Keys {
-    private static final int KEYS = 1;
     private static final long SPREAD = 0x9E3779B1L;
     private static final long MASK = 0xffffffffL;
 
@@ -22,7 +21,7 @@ public final class Keys {
 
     /** Says whether the messages of a frame have keys. */
     public static boolean are(byte[] frame) {
-        return (frame[4] & KEYS) != 0;
+        return (frame[4] & Columns.KEYS) != 0;
     }
 
     /**

@@ -40,7 +40,7 @@ record ProgramCheck(Settings settings, int level) {
             return;
         }
         if (!before.isEmpty()) {
-            JsonNode found = WorkerHome.answer(
+            JsonNode found = WorkerHome.runModule(
                     settings.levels().get(level).get(0).start(), "wallaroo_runtime.plan.kept_state",
                     Json.object("before", before, "now", now, "accepts_changed", applied.acceptsChanged()));
             if (!found.isEmpty()) {
@@ -51,7 +51,7 @@ record ProgramCheck(Settings settings, int level) {
     }
 
     private static OperatorFailure refused(String reason, String fix) {
-        return OperatorFailure.said("R716", "what", "the checkpoint of the query", "reason", reason,
+        return OperatorFailure.of("R716", "what", "the checkpoint of the query", "reason", reason,
                 "fix", fix + ", or use a new checkpoint");
     }
 }

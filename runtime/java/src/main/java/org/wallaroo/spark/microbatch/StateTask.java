@@ -88,9 +88,9 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
     }
 
     private OperatorFailure twice(Integer port, byte[] key) {
-        return OperatorFailure.said("R716", "what", "the parameter `states`", "reason",
+        return OperatorFailure.of("R716", "what", "the parameter `states`", "reason",
                 "state \"%s\" has several rows of the key \"%s\"".formatted(
                         settings.applied().states().get(port), new String(key, StandardCharsets.UTF_8)),
-                "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])");
+                "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])").forPeople();
     }
 }

@@ -57,11 +57,6 @@ public final class OperatorFailure extends RuntimeException {
         return new OperatorFailure(Catalogue.text(code, texts), "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
     }
 
-    /** Returns the error of a code with its full text: in a user's own query, no driver of Wallaroo adds this text. */
-    public static OperatorFailure said(String code, String... values) {
-        return new OperatorFailure(Catalogue.text(code, values));
-    }
-
     /**
      * Returns the error for findings that a supervisor has reported.
      *

@@ -6,7 +6,6 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.OutputMode;
-import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.apache.spark.sql.streaming.TimeMode;
@@ -36,14 +35,10 @@ public final class RealTime {
                 .as(Encoders.BINARY())
                 .coalesce(1); // with one shuffle partition there is no shuffle: a batch is one task
         if (settings.levels().size() > 1) {
-            rows = keyed(rows, new StateKeeper());
+            rows = rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
+                    .transformWithState(new StateKeeper(), TimeMode.None(), OutputMode.Update(), Encoders.BINARY());
         }
         return rows.toDF("barrier");
-    }
-
-    private static Dataset<byte[]> keyed(Dataset<byte[]> rows, StatefulProcessor<Integer, byte[], byte[]> processor) {
-        return rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
-                .transformWithState(processor, TimeMode.None(), OutputMode.Update(), Encoders.BINARY());
     }
 
     /** Returns the name of the sink's format for Spark. */

@@ -90,22 +90,18 @@ public final class LastingCall<Q, R> implements AutoCloseable {
 
         @Override
         public void onClose(Status status, Metadata trailers) {
-            again(status, trailers);
-        }
-    }
-
-    private void again(Status status, Metadata trailers) {
-        synchronized (LastingCall.this) {
-            if (isOver) {
-                return;
+            synchronized (LastingCall.this) {
+                if (isOver) {
+                    return;
+                }
+                failures += AWAY.contains(status.getCode()) ? 0 : 1;
+                if (!REFUSED.contains(status.getCode()) && failures < FAILURE_LIMIT) {
+                    Channels.later(AGAIN_MS, LastingCall.this::open);
+                    return;
+                }
+                isOver = true;
             }
-            failures += AWAY.contains(status.getCode()) ? 0 : 1;
-            if (!REFUSED.contains(status.getCode()) && failures < FAILURE_LIMIT) {
-                Channels.later(AGAIN_MS, this::open);
-                return;
-            }
-            isOver = true;
+            caller.fail(new ReplyQueue.StreamEnded(status, trailers));
         }
-        caller.fail(new ReplyQueue.StreamEnded(status, trailers));
     }
 }

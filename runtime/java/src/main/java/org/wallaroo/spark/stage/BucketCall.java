@@ -171,18 +171,18 @@ final class BucketCall {
             Reply reply = stream.receive(quarantine);
             switch (reply.getKindCase()) {
                 case NEED_STATE -> {
-                    checkIndex(channel, reply.getNeedState().getIndex());
+                    channel.checkIndex(reply.getNeedState().getIndex(), index);
                     pending.clear();
                     changes.clear();
                     sendLog(stream, store.log(number, version));
                 }
                 case OUTPUT -> {
-                    checkIndex(channel, reply.getOutput().getIndex());
+                    channel.checkIndex(reply.getOutput().getIndex(), index);
                     audit.output(reply.getOutput());
                     pending.add(reply.getOutput());
                 }
                 case RELEASED -> {
-                    checkIndex(channel, reply.getReleased().getIndex());
+                    channel.checkIndex(reply.getReleased().getIndex(), index);
                     release(channel, released);
                 }
                 case CHANGE -> keep(channel, reply.getChange());
@@ -211,12 +211,6 @@ final class BucketCall {
     /** Signals that a call must be made again by the same process of the worker. */
     static final class Repeated extends RuntimeException {
         private static final long serialVersionUID = 1L;
-    }
-
-    private void checkIndex(WorkerChannel channel, long found) {
-        if (found != index) {
-            throw channel.brokeRules("a reply of call " + found + " came out of turn; call " + index + " is not done");
-        }
     }
 
     private void sendLog(WorkerStream stream, List<byte[]> entries) {
@@ -251,7 +245,7 @@ final class BucketCall {
     }
 
     private void keep(WorkerChannel channel, StateChange change) {
-        checkIndex(channel, change.getIndex());
+        channel.checkIndex(change.getIndex(), index);
         for (ByteString entry : change.getEntriesList()) {
             byte[] bytes = entry.toByteArray();
             audit.change(bytes);
@@ -260,7 +254,7 @@ final class BucketCall {
     }
 
     private void finish(WorkerChannel channel, Done reply) {
-        checkIndex(channel, reply.getIndex());
+        channel.checkIndex(reply.getIndex(), index);
         if (reply.getNonce() == 0) {
             throw channel.brokeRules("a version's nonce is 0");
         }

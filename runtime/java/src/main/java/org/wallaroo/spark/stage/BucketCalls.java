@@ -20,7 +20,6 @@ import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
 import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
-import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 
 /** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
@@ -148,10 +147,10 @@ final class BucketCalls {
         List<BucketCall> waiting = asked;
         while (true) {
             try {
-                waiting.forEach(call -> call.send(stream(call)));
+                waiting.forEach(call -> call.send(stream(call.bucket())));
                 waiting.stream()
                         .limit(endsAtOnce ? 1 : waiting.size())
-                        .forEach(call -> call.receive(stream(call), store, channel, released));
+                        .forEach(call -> call.receive(stream(call.bucket()), store, channel, released));
                 break;
             } catch (WorkerGone gone) {
                 learn(gone);
@@ -180,10 +179,6 @@ final class BucketCalls {
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
         buckets.forEach(bucket -> store.version(first + bucket));
-    }
-
-    private WorkerStream stream(BucketCall call) {
-        return stream(call.bucket());
     }
 
     private WorkerStream stream(int bucket) {

@@ -151,13 +151,13 @@ final class DataCalls {
             switch (reply.getKindCase()) {
                 case OUTPUT -> {
                     Output output = reply.getOutput();
-                    checkIndex(output.getIndex(), data.index);
+                    channel.checkIndex(output.getIndex(), data.index);
                     audit.output(output);
                     left.merge(output.getPort(), Frames.count(output.getFrame().toByteArray(), 0), Long::sum);
                     outputs.add(output);
                 }
                 case DONE -> {
-                    checkIndex(reply.getDone().getIndex(), data.index);
+                    channel.checkIndex(reply.getDone().getIndex(), data.index);
                     Map<Integer, Long> came = Frames.countByPort(data.frames);
                     audit.call(came, left, reply.getDone().getCountsList(), List.of());
                     account.ran(opening.getStage().getId(), came);
@@ -168,12 +168,6 @@ final class DataCalls {
                 case FAILURE -> channel.failed(reply.getFailure(), stream.generation());
                 default -> throw channel.brokeRules("an empty reply came out of turn");
             }
-        }
-    }
-
-    private void checkIndex(long index, long expected) {
-        if (index != expected) {
-            throw channel.brokeRules("a reply of call " + index + " came out of turn; call " + expected + " is not done");
         }
     }
 }

@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.List;
 import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;

@@ -17,7 +17,6 @@ import wallaroo.worker.v1.WorkerOuterClass.Stage;
 
 /** The part of {@link Audit} that checks the form of each output and each state change. */
 final class FrameAudit {
-    private static final int FRAMED = 1;
     private static final int MOST_KEYS = 64; // number of keys checked per frame, each time other keys
     private static final int SHOWN = 80; // characters of a wrong value that an error shows
 
@@ -57,8 +56,8 @@ final class FrameAudit {
         if (Frames.port(frame, 0) != port) {
             throw refused("frame", "port " + Frames.port(frame, 0), "the output has " + port);
         }
-        if (frame[5] == FRAMED) {
-            throw refused("frame", "encoding " + FRAMED, "only sources have it");
+        if (frame[5] == Frames.FRAMED) {
+            throw refused("frame", "encoding " + Frames.FRAMED, "only sources have it");
         }
         if (isKeyed) {
             hasKeys("frame", frame);

@@ -119,6 +119,13 @@ public final class WorkerChannel {
         return connection.brokeRules(reason);
     }
 
+    /** Checks that a reply belongs to the call that is awaited. */
+    public void checkIndex(long index, long expected) {
+        if (index != expected) {
+            throw brokeRules("a reply of call " + index + " came out of turn; call " + expected + " is not done");
+        }
+    }
+
     /** Returns the audit of a stage's outputs. */
     public Audit audit(Stage stage) {
         return new Audit(stage, settings.worker());
