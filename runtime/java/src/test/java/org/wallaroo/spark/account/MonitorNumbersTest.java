@@ -23,12 +23,14 @@ import org.wallaroo.spark.query.Json;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
-/** Drawn engines that fail and begin again where the last batch has ended, against sums over a journal. */
+/**
+ * Compares the numbers with sums over a journal. Drawn engines fail, and begin again where the last batch has ended.
+ */
 class MonitorNumbersTest {
     private static final List<String> PATHS = List.of("0/sources/0", "0/steps/0", "0/sinks/0");
     private static final int BUCKETS = 3;
 
-    /** What one place of the journal does, whoever runs it. */
+    /** The counts for one place of the journal, which are the same whichever engine processes it. */
     private record Work(List<StepCount> counts, int bucket, int keys, List<Visited> visits) {
         private static Work drawn(Random random) {
             List<StepCount> counts = PATHS.stream()

@@ -17,7 +17,9 @@ import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 
-/** Changes states in calls as an engine does, and compares what it sees with a store that is never late. */
+/**
+ * Changes states as an engine does, and compares the states that it reads with a store that gets each change at once.
+ */
 final class ModelEngine implements EngineGuard.Served {
     private static final int BUCKETS = 3;
 
@@ -91,14 +93,14 @@ final class ModelEngine implements EngineGuard.Served {
         queue.put(new Barrier(new JournalRow.Place(offset, offset, offset), offset, store.bind()));
     }
 
-    /** Returns what a store is to have that got all barriers up to one. */
+    /** Returns the expected content of a store that has got all barriers up to a place. */
     PlainStore at(long place) {
         synchronized (atBarrier) {
             return atBarrier.get(place);
         }
     }
 
-    /** Says whether it has ended by itself. */
+    /** Says whether the engine has ended with a drawn failure. */
     boolean isBroken() {
         return isBroken;
     }

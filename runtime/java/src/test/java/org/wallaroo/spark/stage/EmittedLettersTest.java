@@ -26,7 +26,7 @@ class EmittedLettersTest {
         return letter.sequence() + " " + letter.path();
     }
 
-    /** Gives letters in frames of any size; returns which have left. */
+    /** Passes dead letters on in frames of drawn sizes. Returns the names of those that are emitted. */
     private static List<String> give(EmittedLetters left, List<LetterFrame.Letter> letters, Random random) {
         List<String> found = new ArrayList<>();
         for (int at = 0; at < letters.size();) {

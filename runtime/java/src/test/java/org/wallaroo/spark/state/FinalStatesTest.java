@@ -73,7 +73,7 @@ class FinalStatesTest {
         assertEquals(List.copyOf(states.keySet()), found);
     }
 
-    /** A key and a state that just fit into a frame, and those with a byte more. */
+    /** A key and a state that just fit into a frame are accepted. With one more byte they are refused. */
     @ParameterizedTest
     @CsvSource({"3, 0", "70000, 0", "70000, 1"})
     void aStateThatFitsInNoFrameIsRefused(int keyBytes, int more) {
