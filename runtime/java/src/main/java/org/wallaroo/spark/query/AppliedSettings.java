@@ -28,7 +28,7 @@ public record AppliedSettings(
     /**
      * A count of a source, step or sink.
      *
-     * @param path of the part
+     * @param path of the source, step or sink
      * @param name such as {@code messages_in}
      */
     public record Count(String path, String name) {}

@@ -21,7 +21,7 @@ import org.wallaroo.spark.query.Settings;
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
     private final JournalOffset start;
-    private final EngineClient task; // link to the engine
+    private final EngineClient engine;
     private final long begin = System.nanoTime();
     private long latest = begin; // time of the latest barrier
     private JournalRow.Place place;
@@ -30,7 +30,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
     JournalPartitionReader(JournalStream.Begin begin) {
         settings = begin.settings();
         start = begin.start();
-        task = EngineClient.begin(settings, start);
+        engine = EngineClient.begin(settings, start);
         place = new JournalRow.Place(start.offset(), start.messages(), -1);
     }
 
@@ -77,10 +77,10 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
             end = Math.min(end, begin + TimeUnit.MILLISECONDS.toNanos(settings.batchMs()));
             end = Math.min(end, latest + TimeUnit.MILLISECONDS.toNanos(settings.idleMs()));
         }
-        if (!task.await(end - System.nanoTime())) {
+        if (!engine.await(end - System.nanoTime())) {
             return false;
         }
-        JournalRow.Place reached = task.reached();
+        JournalRow.Place reached = engine.reached();
         if (reached != null) {
             latest = reached.equals(place) ? latest : System.nanoTime();
             place = reached;
