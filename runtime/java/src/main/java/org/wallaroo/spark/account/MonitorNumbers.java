@@ -43,7 +43,7 @@ public final class MonitorNumbers {
     }
 
     /** Records that the query is ready: from now on it reads each message as soon as the message comes. */
-    public synchronized void read() {
+    public synchronized void beginReading() {
         isReading = true;
     }
 

@@ -48,7 +48,7 @@ public final class SparkBucketStore implements BucketStore {
     }
 
     /** Stores the facts about the program. A changed program compares its own facts with them. */
-    public void note(byte[] facts) {
+    public void storeFacts(byte[] facts) {
         entries.updateValue(FACTS, facts);
     }
 
@@ -58,7 +58,7 @@ public final class SparkBucketStore implements BucketStore {
     }
 
     /** Stores the latest times of rows, from which later micro-batches compute their watermark. */
-    public void noteTimes(byte[] times) {
+    public void storeTimes(byte[] times) {
         entries.updateValue(TIMES, times);
     }
 

@@ -106,7 +106,7 @@ public final class Engine implements EngineGuard.Served {
                 StateLevels states = new StateLevels(settings, attempt, store, account)) {
             deliveries = stream;
             states.warm();
-            numbers.read();
+            numbers.beginReading();
             ErrorPolicy policy = settings.policy();
             while (source.hasNext()) {
                 JournalRow row = states.run(source.next());

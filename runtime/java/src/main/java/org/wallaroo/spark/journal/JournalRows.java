@@ -40,7 +40,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
     public boolean hasNext() {
         try {
             while (next == null && (isDirty || !head.isEnding())) {
-                next = found();
+                next = nextRow();
             }
         } catch (IOException error) {
             throw new UncheckedIOException(error);
@@ -59,7 +59,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
     }
 
     /** Returns the next row, or waits for the journal and returns null. */
-    private JournalRow found() throws IOException, InterruptedException {
+    private JournalRow nextRow() throws IOException, InterruptedException {
         long now = System.nanoTime();
         if (isDirty && (now - dirtySince >= flushNs || head.isEnding())) {
             isDirty = false;

@@ -93,7 +93,7 @@ public record Columns(
     }
 
     /** Returns the same messages with other sequences: {@code numbers} has the new sequence of each message. */
-    public Columns numbered(long[] numbers) {
+    public Columns withSequences(long[] numbers) {
         long first = Arrays.stream(numbers).reduce((one, two) -> Long.compareUnsigned(one, two) < 0 ? one : two).orElse(0);
         long[] offsets = Arrays.stream(numbers).map(number -> number - first).toArray();
         boolean isDense = IntStream.range(0, offsets.length).allMatch(at -> offsets[at] == at);

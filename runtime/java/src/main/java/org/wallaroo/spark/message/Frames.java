@@ -124,7 +124,7 @@ public final class Frames {
     }
 
     /** Returns a tick or visit of the journal in the form for workers, in which a tick is a frame of 0 messages. */
-    public static byte[] control(byte[] frame) {
+    public static byte[] controlForWorker(byte[] frame) {
         ByteBuffer view = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         return port(frame, 0) != TICK_PORT ? frame : tick(view.getLong(16), view.getLong(24));
     }
@@ -140,7 +140,7 @@ public final class Frames {
     }
 
     /** Returns a copy of a tick or visit with another sequence, which decides its place in the order of messages. */
-    public static byte[] moved(byte[] frame, long sequence) {
+    public static byte[] withSequence(byte[] frame, long sequence) {
         return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, sequence));
     }
 

@@ -20,7 +20,7 @@ public final class Keys {
     }
 
     /** Says whether the messages of a frame have keys. */
-    public static boolean are(byte[] frame) {
+    public static boolean isKeyed(byte[] frame) {
         return (frame[4] & Columns.KEYS) != 0;
     }
 
@@ -31,9 +31,9 @@ public final class Keys {
      * @param most largest number of keys to return; the frame's sequence decides which keys these are
      * @throws IllegalArgumentException if the columns contradict each other
      */
-    public static List<byte[]> some(byte[] frame, int most) {
+    public static List<byte[]> sample(byte[] frame, int most) {
         ByteBuffer buffer = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         long sequence = buffer.getLong(16);
-        return are(frame) ? Columns.keys(buffer.position(Frames.HEADER_BYTES), sequence, most) : List.of();
+        return isKeyed(frame) ? Columns.keys(buffer.position(Frames.HEADER_BYTES), sequence, most) : List.of();
     }
 }

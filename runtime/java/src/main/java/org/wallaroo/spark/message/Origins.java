@@ -42,7 +42,7 @@ public interface Origins {
      * @param given frames that the worker has returned, of any ports
      * @param data frames of sources for which the worker has returned them
      */
-    default List<JournalRow.Item> put(List<JournalRow.Item> given, byte[] data) {
+    default List<JournalRow.Item> addTo(List<JournalRow.Item> given, byte[] data) {
         boolean hasLetters = given.stream().anyMatch(item -> item.port() == Frames.DEAD_LETTER_PORT);
         Function<LetterFrame.Letter, Origin> origins = hasLetters ? of(data) : null;
         return origins == null ? given : given.stream().map(item -> with(item, origins)).toList();

@@ -40,7 +40,7 @@ final class EndRows extends ChainedIterator<byte[]> {
         for (StageSettings stage : stages) {
             int count = stage.opening().getStage().getBucketCount();
             if (stage.hasState()) {
-                scope.of(count).forEach(bucket -> buckets.add(stage.block() * count + bucket));
+                scope.bucketsOf(count).forEach(bucket -> buckets.add(stage.block() * count + bucket));
             }
         }
     }

@@ -94,7 +94,7 @@ final class EventOrder {
     }
 
     private static JournalRow.Item numbered(JournalRow.Item item, long[] numbers) {
-        byte[] frame = Columns.read(item.frame()).numbered(numbers).toBytes();
+        byte[] frame = Columns.read(item.frame()).withSequences(numbers).toBytes();
         return new JournalRow.Item(item.port(), item.bucket(), item.origin(), frame);
     }
 }

@@ -154,7 +154,7 @@ final class LevelOutput {
 
     private List<byte[]> toAll(JournalRow.Item item) {
         long place = isApplied || item.port() == Frames.VISIT_PORT ? 0 : LAST;
-        byte[] frame = controlsPrecede ? Frames.moved(item.frame(), place) : item.frame();
+        byte[] frame = controlsPrecede ? Frames.withSequence(item.frame(), place) : item.frame();
         return targets.stream()
                 .filter(target -> later.contains(item.port()))
                 .map(target -> new ShuffleRow(target, ShuffleRow.Kind.DATA, -1, item.origin(), -1, maker,

@@ -39,7 +39,7 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
     @Override
     public Iterator<Row> call(byte[] frame) {
         AppliedSettings applied = settings.applied();
-        if (TaskAccount.is(frame)) {
+        if (TaskAccount.isAccount(frame)) {
             return List.of(counts(applied, TaskAccount.steps(frame))).iterator();
         }
         Columns columns = Columns.read(frame);

@@ -47,7 +47,7 @@ record ProgramCheck(Settings settings, int level) {
                 throw refused(found.path("reason").asText(), found.path("fix").asText());
             }
         }
-        store.note(Json.write(now).getBytes(StandardCharsets.UTF_8));
+        store.storeFacts(Json.write(now).getBytes(StandardCharsets.UTF_8));
     }
 
     private static OperatorFailure refused(String reason, String fix) {

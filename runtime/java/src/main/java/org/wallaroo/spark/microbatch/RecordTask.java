@@ -61,6 +61,6 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     }
 
     private List<JournalRow.Item> ticks(long latest) {
-        return settings.applied() != null ? new WindowTime(settings).sent(number, latest) : List.of();
+        return settings.applied() != null ? new WindowTime(settings).tickOfTask(number, latest) : List.of();
     }
 }

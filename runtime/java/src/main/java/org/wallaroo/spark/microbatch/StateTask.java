@@ -73,7 +73,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
             level.close();
         });
         if (first != null) {
-            first.end();
+            first.checkComplete();
         }
         if (settings.applied() == null) {
             return new LevelRows(settings, number, input, level::flushSteps, output, account);
@@ -81,7 +81,7 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
         WindowTime time = new WindowTime(settings);
         EventOrder order = new EventOrder(settings, number);
         LevelRows made = new LevelRows(settings, number, input,
-                items -> order.run(time.taken(items, store, number), level::flushSteps), output, account);
+                items -> order.run(time.withLevelTicks(items, store, number), level::flushSteps), output, account);
         AppliedSettings applied = settings.applied();
         return !applied.givesStates() ? made : new EndRows(made, settings.levels().get(number), scope,
                 bucket -> new FinalStates(store, bucket, applied.states()), output);

@@ -103,7 +103,7 @@ final class TaskAccount implements CallCounts {
     }
 
     /** Says whether a row of the last level is an account; other rows are frames. */
-    static boolean is(byte[] row) {
+    static boolean isAccount(byte[] row) {
         return row[0] == '{';
     }
 

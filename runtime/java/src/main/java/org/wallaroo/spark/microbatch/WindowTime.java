@@ -46,7 +46,7 @@ final class WindowTime {
      * @param source number of the source in the list of sources that Spark reads
      * @param latest the latest time of the task's rows; {@code Long.MIN_VALUE} if no row has a time
      */
-    List<JournalRow.Item> sent(int source, long latest) {
+    List<JournalRow.Item> tickOfTask(int source, long latest) {
         return areOfData() && latest != Long.MIN_VALUE ? List.of(tick(source, 0, latest)) : List.of();
     }
 
@@ -65,7 +65,7 @@ final class WindowTime {
     }
 
     /** Returns a partition's frames with the ticks of a level in place of those that tasks of level 0 have sent. */
-    List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
+    List<JournalRow.Item> withLevelTicks(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;
         }
@@ -116,7 +116,7 @@ final class WindowTime {
             String source = settings.records().get(item.origin()).name();
             latest.merge(source, Frames.timeMs(item.frame()), Math::max);
         }
-        store.noteTimes(Json.write(latest).getBytes(StandardCharsets.UTF_8));
+        store.storeTimes(Json.write(latest).getBytes(StandardCharsets.UTF_8));
         return latest;
     }
 

@@ -73,7 +73,7 @@ public final class Channels {
                 .keepAliveTime(KEEPALIVE_S, TimeUnit.SECONDS)
                 .keepAliveTimeout(KEEPALIVE_ANSWER_S, TimeUnit.SECONDS)
                 .maxInboundMessageSize(SERVICE_MESSAGE_BYTES)
-                .intercept(Credentials.of(address));
+                .intercept(Credentials.interceptor(address));
         SslContext authority = Credentials.authority(address);
         return built(authority == null ? builder.usePlaintext() : builder.sslContext(authority));
     }

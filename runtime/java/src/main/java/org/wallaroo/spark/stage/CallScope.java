@@ -14,8 +14,8 @@ public record CallScope(int first, int step, boolean endsAtOnce) {
     /** The scope of real-time mode: all buckets, with calls that stay open until the next flush. */
     static final CallScope OPEN = new CallScope(0, 1, false);
 
-    /** Returns the numbers of the buckets that the task runs, of a stage with {@code buckets} buckets. */
-    public List<Integer> of(int buckets) {
-        return IntStream.iterate(first, bucket -> bucket < buckets, bucket -> bucket + step).boxed().toList();
+    /** Returns the numbers of the buckets that the task runs, of a stage with {@code count} buckets. */
+    public List<Integer> bucketsOf(int count) {
+        return IntStream.iterate(first, bucket -> bucket < count, bucket -> bucket + step).boxed().toList();
     }
 }

@@ -113,7 +113,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
                 items.add(new JournalRow.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));
             }
             Frames.ofPorts(item.frame(), controls).forEach(frame -> items.add(new JournalRow.Item(
-                    Frames.port(frame, 0), item.bucket(), item.origin(), Frames.control(frame))));
+                    Frames.port(frame, 0), item.bucket(), item.origin(), Frames.controlForWorker(frame))));
             Frames.ofPorts(item.frame(), Set.of(Frames.DEAD_LETTER_PORT)).forEach(frame -> items.add(
                     new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, item.origin(), frame)));
         }
@@ -137,7 +137,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
                 items.add(new JournalRow.Item(output.getPort(), output.getBucket(), item.origin(), frame));
             }
         }
-        return new JournalRow(Kind.FRAMES, row.place(), origins.put(rest.run(items), data), row.arrivals());
+        return new JournalRow(Kind.FRAMES, row.place(), origins.addTo(rest.run(items), data), row.arrivals());
     }
 
     /** Ends the streams. */

@@ -41,7 +41,7 @@ final class StateStage implements LevelStage {
                 mine.add(item);
                 continue;
             }
-            for (int bucket : scope.of(buckets)) {
+            for (int bucket : scope.bucketsOf(buckets)) {
                 mine.add(new JournalRow.Item(item.port(), bucket, item.origin(), item.frame()));
             }
         }
@@ -59,7 +59,7 @@ final class StateStage implements LevelStage {
 
     @Override
     public void warm() {
-        calls.open(scope.of(buckets));
+        calls.open(scope.bucketsOf(buckets));
     }
 
     @Override

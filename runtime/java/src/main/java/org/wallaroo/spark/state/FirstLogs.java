@@ -64,7 +64,7 @@ public final class FirstLogs {
     }
 
     /** Checks that all pieces of all states have come. */
-    public void end() {
+    public void checkComplete() {
         if (!begun.isEmpty()) {
             throw new IllegalStateException("pieces of a state have not come");
         }

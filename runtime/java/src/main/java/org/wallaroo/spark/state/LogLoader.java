@@ -42,7 +42,7 @@ final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
                 notes.add(note);
             }
         }
-        logs.end();
+        logs.checkComplete();
         return notes;
     }
 }

@@ -38,7 +38,7 @@ final class LogRows<T> extends ChainedIterator<byte[]> {
         }
         if (made.isEmpty() && !hasEnded) {
             hasEnded = true;
-            writer.end();
+            writer.flush();
             last.accept(writer);
         }
         List<byte[]> rows = made;

@@ -74,12 +74,12 @@ final class LogWriter {
         pairs.bytes += bytes;
         heldBytes += bytes;
         if (heldBytes > HELD_BYTES) {
-            end();
+            flush();
         }
     }
 
     /** Writes the states that are not written yet. */
-    void end() {
+    void flush() {
         held.forEach(this::write);
         held.clear();
     }

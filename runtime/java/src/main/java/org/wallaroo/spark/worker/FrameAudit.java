@@ -89,14 +89,14 @@ final class FrameAudit {
     }
 
     private void hasKeys(String field, byte[] frame) {
-        if (Frames.count(frame, 0) > 0 && !Keys.are(frame)) {
+        if (Frames.count(frame, 0) > 0 && !Keys.isKeyed(frame)) {
             throw refused(field, "flags " + frame[4], "port " + Frames.port(frame, 0) + " has keys");
         }
     }
 
     private void keys(Output output, byte[] frame) {
         try {
-            for (byte[] key : Keys.some(frame, MOST_KEYS)) {
+            for (byte[] key : Keys.sample(frame, MOST_KEYS)) {
                 int bucket = Keys.bucketOf(key, stage.getBucketCount());
                 if (bucket != output.getBucket()) {
                     String text = shown(Json.write(new String(key, StandardCharsets.UTF_8)));

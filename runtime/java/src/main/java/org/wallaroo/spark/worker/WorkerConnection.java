@@ -104,7 +104,7 @@ public final class WorkerConnection {
     }
 
     /** Records that a stream is open. */
-    void open(WorkerStream stream) {
+    void opened(WorkerStream stream) {
         streams.add(stream);
     }
 

@@ -40,7 +40,7 @@ public final class WorkerStream {
             flight.close();
             throw error;
         }
-        connection.open(this);
+        connection.opened(this);
     }
 
     /** Returns the file in which the worker notes the message in flight. */

@@ -28,7 +28,7 @@ class FinalStatesTest {
         List<byte[]> rows = new ArrayList<>();
         LogWriter writer = new LogWriter(new LogWriter.Layout(0, 1, new int[1]), row -> rows.add(row.toBytes()));
         states.accept(writer);
-        writer.end();
+        writer.flush();
         PlainStore store = new PlainStore();
         LogLoader.load(store, rows.iterator());
         return new FinalStates(store, 0, NAMES);
