@@ -247,6 +247,6 @@ def test_a_query_without_executor_says_so_and_ends(tmp_path: Path) -> None:
 
 
 def test_a_jar_of_another_build_is_named(spark: Any) -> None:
-    assert java_class(spark, "publish.MicroBatches") is not None
-    with pytest.raises(RunError, match=r"R758 .*realtime.jar is of another build, it has no publish.NoSuchClass"):
-        java_class(spark, "publish.NoSuchClass")
+    assert java_class(spark, "sink.MicroBatches") is not None
+    with pytest.raises(RunError, match=r"R758 .*realtime.jar is of another build, it has no sink.NoSuchClass"):
+        java_class(spark, "sink.NoSuchClass")

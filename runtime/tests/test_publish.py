@@ -38,13 +38,13 @@ class Java:
     def __init__(self, questions: list[dict[str, Any]], gone_after: int = -1) -> None:
         self.questions, self.answers, self.gone_after = deque(questions), dict[int, str](), gone_after
         self.has_ended, self.is_empty = False, threading.Event()
-        self.org = self.wallaroo = self.spark = self.publish = self._jvm = self
+        self.org = self.wallaroo = self.spark = self.sink = self._jvm = self
 
     def MicroBatches(self) -> "Java":  # noqa: N802 - Java's name
         return self
 
-    def sink(self) -> str:
-        return "org.wallaroo.spark.publish.MicroBatchSink"
+    def sinkFormat(self) -> str:  # noqa: N802 - Java's name
+        return "org.wallaroo.spark.sink.MicroBatchSink"
 
     def open(self) -> str:
         return "these"
@@ -81,7 +81,7 @@ class Writer:
         return self
 
     def start(self) -> str:
-        assert self.options == {"format": "org.wallaroo.spark.publish.MicroBatchSink", "questions": "these"}
+        assert self.options == {"format": "org.wallaroo.spark.sink.MicroBatchSink", "questions": "these"}
         return "query"
 
 

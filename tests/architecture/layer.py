@@ -56,9 +56,9 @@ SPARK_ROOMS = ("goka", "state_store", "realtime", "source", "machine", "failure"
 # The same of the runtime's Java, whose files have at most so many lines.
 JAVA_IMPORTS: dict[str, set[str]] = {
     "microbatch": {"account", "bucket", "journal", "message", "query", "rpc", "stage", "state", "worker"},
-    "realtime": {"account", "bucket", "engine", "journal", "message", "publish", "query"},
+    "realtime": {"account", "bucket", "engine", "journal", "message", "query", "sink"},
     "state": {"bucket", "message", "query"},
-    "publish": {"query"},
+    "sink": {"query"},
     "engine": {"account", "bucket", "deliver", "journal", "message", "query", "stage"},
     "deliver": {"account", "bucket", "journal", "message", "query", "rpc"},
     "stage": {"account", "bucket", "message", "query", "worker"},

@@ -119,7 +119,7 @@ def applied(call: Call) -> DataFrame:
     start_foreign(session, topology, workers)
     records = [RecordSource(plan.ports[source.path], source) for source in sources]
     counts = counts_of(plan, topology) if call.observation else {}
-    own = {  # fields of `Applied.java`
+    own = {  # fields of `AppliedSettings.java`
         "in_time": sorted(in_time),
         "ticks": {"kind": ticks.kind, "interval_ms": ticks.interval_ms, "delays": ticks.delays},
         "facts": [facts_of(plan, topology, level) for level in range(len(plan.levels))],
@@ -198,7 +198,7 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
 
 
 class Count(NamedTuple):
-    """A count of a source, step or sink, as in `Applied.java`."""
+    """A count of a source, step or sink, as in `AppliedSettings.java`."""
 
     path: str
     name: str

@@ -209,7 +209,7 @@ def _of_part(
 
 
 def _facts(session: SparkSession, checkpoint: str, operator: Row) -> dict[str, Any]:
-    """Return the facts about an operator's states that `KeptFacts.java` has stored in each partition."""
+    """Return the facts about an operator's states that `ProgramCheck.java` has stored in each partition."""
     if operator["maxBatchId"] < 0:
         return {}
     stored = session.read.format("statestore").option("operatorId", operator["operatorId"])

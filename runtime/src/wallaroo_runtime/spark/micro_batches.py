@@ -37,14 +37,14 @@ class MicroBatches:
 
     def __init__(self, session: SparkSession, publish: Publish, begin: Callable[[int], None] = admit) -> None:
         self._publish, self._begin, self._has_ended = publish, begin, False
-        self._java: Any = java_class(session, "publish.MicroBatches")()
+        self._java: Any = java_class(session, "sink.MicroBatches")()
         self._thread = threading.Thread(target=self._answer_all, name="micro-batches", daemon=True)
 
     def start(self, writer: DataStreamWriter) -> StreamingQuery:
         """Start a query whose micro-batches this object handles."""
         self._thread.start()
         try:
-            return writer.format(self._java.sink()).option("questions", self._java.open()).start()
+            return writer.format(self._java.sinkFormat()).option("questions", self._java.open()).start()
         except BaseException:
             self.end()
             raise

@@ -314,7 +314,7 @@ def _start_query(
     frame = DataFrame(operators.lower(session._jsparkSession, settings), session)
     outbox, letters = open_output(options.output)
     before = outbox.letters(), outbox.published()
-    writer: Any = frame.writeStream.format(operators.sink()).option("settings", settings)
+    writer: Any = frame.writeStream.format(operators.sinkFormat()).option("settings", settings)
     writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
     seconds = session.conf.get(BATCH_SETTING, str(BATCH_S))
     query = writer.trigger(realTime=f"{seconds} seconds").start()  # PySpark's types lack this argument

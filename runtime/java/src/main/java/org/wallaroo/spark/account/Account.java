@@ -16,7 +16,8 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.StageSettings;
 
 /**
- * Counts messages between two barriers: read from the journal, processed and emitted by each stage, and delivered.
+ * The counts of messages between two barriers of real-time mode: read from the journal, processed and emitted by each
+ * stage, and delivered to the egress. They show whether a message was lost or passed on twice.
  *
  * <p>{@code Audit} checks single calls. The account checks the ways between calls: from the journal to the sources,
  * from one stage to the next, and from the last stages to the egress. At a barrier no call is open, so both ends of
@@ -51,6 +52,7 @@ public final class Account implements CallCounts {
         }
     }
 
+    /** Returns the account of an engine that begins at an offset of the journal. */
     public static Account of(Settings settings, JournalOffset start) {
         List<Map<String, List<Integer>>> levels = new ArrayList<>();
         for (List<StageSettings> level : settings.levels()) {
@@ -83,7 +85,7 @@ public final class Account implements CallCounts {
         add(items, given.get(levelOf.get(stage)));
     }
 
-    /** Counts messages that were delivered to the egress. */
+    /** Counts the messages in frames that were delivered to the egress. */
     public void delivered(List<JournalRow.Item> items) {
         add(items, delivered);
     }

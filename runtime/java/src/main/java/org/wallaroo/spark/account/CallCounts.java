@@ -4,9 +4,9 @@ import java.util.List;
 import java.util.Map;
 import org.wallaroo.spark.message.JournalRow;
 
-/** Takes the counts of the calls of a task or an engine. Each side takes only the counts that it compares. */
+/** Receives the counts of worker calls. A task and an engine compare different counts, and ignore the others. */
 public interface CallCounts {
-    /** Notes that a stage is about to call its worker. */
+    /** Notes that a stage is about to call its worker. A task reports the time of its first call. */
     default void opened(String stage) {}
 
     /** Notes the numbers of messages that a stage has processed, by port. */

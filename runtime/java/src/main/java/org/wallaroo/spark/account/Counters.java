@@ -9,8 +9,9 @@ import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
 /**
- * Counts since the query began: messages that passed through sources, steps and sinks, sizes of states, and results of
- * visits. A message that is repeated counts once.
+ * The counts that the monitor shows of sources, steps and sinks, the sizes of states, and the results of visits (a
+ * visit is one call of user code for each key of a state). In real-time mode they count from the start of the query on,
+ * in micro-batches for one task. A repeated message counts once.
  */
 public final class Counters {
     private static final int MOST_VISITS = 1000; // as many as the journal's directory keeps
@@ -19,7 +20,7 @@ public final class Counters {
     private final Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>(); // keys and bytes, by stage and bucket
     private final NavigableMap<Long, Map<String, Long>> visits = new TreeMap<>(); // by id and name, like steps
 
-    /** Replaces all numbers by those of another object. */
+    /** Takes over the numbers of another object. This object must be new. */
     public void restore(Counters other) {
         steps.putAll(other.steps);
         visits.putAll(other.visits);
@@ -52,7 +53,7 @@ public final class Counters {
         return sum;
     }
 
-    /** Adds the visits of a call. A key that two steps visit counts twice. */
+    /** Adds the results of visits in a call. A key that two steps visit counts twice. */
     public void visit(List<Visited> visited) {
         visited.forEach(each -> visits.merge(
                 each.getId(), Map.of("keys", each.getKeys(), "failed", each.getFailed()), Counters::sum));

@@ -2,7 +2,7 @@ package org.wallaroo.spark.bucket;
 
 import java.util.List;
 
-/** Stores the versions and logs of a task's buckets. */
+/** Stores the states of buckets: for each bucket a version and the log of its states. */
 public interface BucketStore {
     /** Returns the last stored version of a bucket. */
     BucketVersion version(int bucket);

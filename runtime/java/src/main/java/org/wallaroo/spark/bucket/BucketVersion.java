@@ -3,10 +3,11 @@ package org.wallaroo.spark.bucket;
 import java.nio.ByteBuffer;
 
 /**
- * Identifies a state of a bucket, and the place of its log.
+ * The version of a bucket's states after a call, and the place of their log in the store. A worker whose live copy has
+ * another version asks for the log.
  *
  * @param counter number of calls that have ended; 0 if there is no state yet
- * @param nonce random number of the call that ended last
+ * @param nonce random number of the call that ended last: two attempts of a call have different versions
  * @param first number of the oldest entry of the log
  * @param last number after the newest entry
  * @param snapshotBytes size of the state when it was last written as a whole
@@ -30,12 +31,12 @@ public record BucketVersion(long counter, long nonce, int first, int last, long 
                 buffer.getLong(), buffer.getLong());
     }
 
-    /** Returns this version with a log that ends before an entry. */
+    /** Returns this version with a log that ends before an entry, to read only the earlier entries. */
     public BucketVersion until(int entry) {
         return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
     }
 
-    /** Says whether the log should be compacted; {@code memory/store.py} has the same rule. */
+    /** Says whether a call should write the whole states, as a new log; {@code memory/store.py} has the same rule. */
     public boolean isCompactionDue(int bucket) {
         double most = Math.min(snapshotBytes * (1 + bucket * GOLDEN_RATIO % 1), LARGE_LOG_BYTES);
         return changeBytes > Math.max(most, SMALL_LOG_BYTES);

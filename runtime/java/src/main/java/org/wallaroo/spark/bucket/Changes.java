@@ -3,7 +3,7 @@ package org.wallaroo.spark.bucket;
 import java.util.List;
 
 /**
- * The changes of states by one call of a bucket.
+ * The changes that one worker call has made to the states of a bucket, for {@link BucketStore#store}.
  *
  * @param bucket of the call
  * @param before version before the call

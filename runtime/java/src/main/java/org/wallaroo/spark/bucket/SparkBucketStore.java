@@ -18,7 +18,7 @@ public final class SparkBucketStore implements BucketStore {
     private static final long TIMES = key(-1, 1);
     private final MapState<Long, byte[]> entries;
 
-    /** Opens the store. Versions and logs share one state, since a state costs every task an analysis of encoders. */
+    /** Opens the store. Versions and logs share one state of Spark, since each state costs every task some time. */
     public SparkBucketStore(StatefulProcessorHandle handle) {
         entries = handle.getMapState(NAME, Encoders.LONG(), Encoders.BINARY(), TTLConfig.NONE());
     }
@@ -42,23 +42,23 @@ public final class SparkBucketStore implements BucketStore {
         return (int) key == VERSION;
     }
 
-    /** Returns the note about the program that has written the states, or null without such a note. */
+    /** Returns the facts about the program that has written the states; null if nobody has stored facts. */
     public byte[] facts() {
         return entries.getValue(FACTS);
     }
 
-    /** Stores the note about the program. */
-    public void note(byte[] facts) {
+    /** Stores the facts about the program. A changed program compares its own facts with them. */
+    public void storeFacts(byte[] facts) {
         entries.updateValue(FACTS, facts);
     }
 
-    /** Returns the note about the latest times of rows, or null without such a note. */
+    /** Returns the latest times of the rows of each source; null if nobody has stored times. */
     public byte[] times() {
         return entries.getValue(TIMES);
     }
 
-    /** Stores the note about the times of rows. */
-    public void noteTimes(byte[] times) {
+    /** Stores the latest times of rows, from which later micro-batches compute their watermark. */
+    public void storeTimes(byte[] times) {
         entries.updateValue(TIMES, times);
     }
 

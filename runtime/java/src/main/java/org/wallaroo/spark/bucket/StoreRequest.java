@@ -3,13 +3,13 @@ package org.wallaroo.spark.bucket;
 import java.util.List;
 
 /**
- * The engine's question to Spark's store.
+ * A question of the engine to Spark's store. Only a task has the store, so the task of the running batch answers.
  *
  * @param bucket of the state
  * @param log version whose log the engine asks for; null if it asks for the bucket's version
  */
 public record StoreRequest(int bucket, BucketVersion log) {
-    /** Returns the entries of the log, or the bytes of the version as the only element. */
+    /** Returns the answer of a store: the entries of the log, or one element with the bytes of the version. */
     public List<byte[]> answer(BucketStore store) {
         return log == null ? List.of(store.version(bucket).toBytes()) : store.log(bucket, log);
     }

@@ -10,7 +10,7 @@ import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 
 /**
- * Connects the engine, which never stops, with the task of the running batch.
+ * Connects the engine of a query, which works all the time, with the task of the running batch, which stores states.
  *
  * <p>The engine adds barriers. The task gets a barrier when the egress has acknowledged all deliveries before it. The
  * engine also makes requests to Spark's store, which a task answers; if no task runs, the next task answers.
@@ -37,7 +37,7 @@ public final class BarrierQueue {
         this.attempt = attempt;
     }
 
-    /** Records that another attempt begins a batch at the place where the previous batch has ended. */
+    /** Serves another attempt of a task from now on, which begins a batch where the previous batch has ended. */
     public synchronized void begin(long newAttempt) {
         attempt = newAttempt;
         given = null;
@@ -46,13 +46,13 @@ public final class BarrierQueue {
         notifyAll(); // a waiting call of the attempt before is refused
     }
 
-    /** Ends the running batch as soon as it has a barrier, because somebody waits for its commit. */
+    /** Ends the running batch as soon as it has a barrier, because the gateway waits for its commit. */
     public synchronized void awaitBatch() {
         isBatchAwaited = true;
         notifyAll();
     }
 
-    /** Says whether a batch may begin at an offset: the last taken barrier is there, and its changes are stored. */
+    /** Says whether a batch may begin at an offset: the barrier taken last is there, and its changes are stored. */
     public synchronized boolean goesOnFrom(long offset) {
         return failure == null && last.offset() == offset && isGivenStored();
     }
@@ -109,7 +109,7 @@ public final class BarrierQueue {
         notifyAll();
     }
 
-    /** Records that no barrier follows. */
+    /** Records that no barrier follows, since the engine has ended. */
     public synchronized void end() {
         hasEnded = true;
         notifyAll();
@@ -132,7 +132,7 @@ public final class BarrierQueue {
         return hasEnded && barriers.isEmpty() ? last.offset() : -1;
     }
 
-    /** Returns the place of the barrier that was taken last. */
+    /** Returns the place in the journal of the barrier that a task has taken last. */
     public synchronized JournalRow.Place last() {
         return last;
     }

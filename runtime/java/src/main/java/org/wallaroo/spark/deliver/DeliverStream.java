@@ -11,7 +11,7 @@ import io.grpc.Status;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
-import org.wallaroo.spark.account.Numbers;
+import org.wallaroo.spark.account.MonitorNumbers;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
@@ -27,7 +27,8 @@ import wallaroo.service.v1.Service.Deliveries;
 import wallaroo.service.v1.Service.Delivery;
 
 /**
- * The stream of one engine to the egress. It sends frames; gRPC's thread takes the acknowledgements.
+ * The stream of one engine to the egress. The engine sends frames of results, and gRPC's thread takes the
+ * acknowledgements.
  *
  * <p>If the egress ends the stream, the task fails. The next task repeats all input that is not committed, and the
  * egress drops the deliveries that it already has.
@@ -50,7 +51,10 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     private boolean isOver; // whether the engine has closed the stream
     private RuntimeException failure;
 
-    /** A delivery, or a mark, which has a place: all deliveries before the mark derive from input before this place. */
+    /**
+     * A delivery that the egress has not acknowledged. With a place in the journal it is only a mark: all deliveries
+     * before it derive from input before this place.
+     */
     private record Sent(long number, int bytes, JournalRow.Place place) {}
 
     /**
@@ -116,7 +120,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
         request.clear();
     }
 
-    /** Notes that all deliveries so far derive from input before a place in the journal. */
+    /** Notes that all deliveries so far derive from input before a place. The monitor counts them once acknowledged. */
     public synchronized void mark(JournalRow.Place place) {
         unacknowledged.add(new Sent(number, 0, place));
         take(acknowledged);
@@ -196,7 +200,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
             Sent sent = unacknowledged.removeFirst();
             bytes -= sent.bytes();
             if (sent.place() != null) {
-                Numbers.of(settings.text()).reach(sent.place());
+                MonitorNumbers.of(settings.text()).reach(sent.place());
             }
         }
     }

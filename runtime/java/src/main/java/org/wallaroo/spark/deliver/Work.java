@@ -3,7 +3,7 @@ package org.wallaroo.spark.deliver;
 import org.wallaroo.spark.bucket.StoreRequest;
 
 /**
- * Work that the engine has for a task with Spark's store.
+ * The next work of a task for the engine: only tasks have Spark's store.
  *
  * @param barrier whose changes must be stored; null if there is none
  * @param request to answer after that; null if there is none

@@ -5,12 +5,12 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import org.wallaroo.spark.account.Account;
-import org.wallaroo.spark.account.Numbers;
+import org.wallaroo.spark.account.MonitorNumbers;
 import org.wallaroo.spark.bucket.Changes;
-import org.wallaroo.spark.deliver.AheadStore;
 import org.wallaroo.spark.deliver.Barrier;
 import org.wallaroo.spark.deliver.BarrierQueue;
 import org.wallaroo.spark.deliver.DeliverStream;
+import org.wallaroo.spark.deliver.EngineStore;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.journal.JournalRows;
 import org.wallaroo.spark.message.Arrivals;
@@ -28,9 +28,10 @@ import org.wallaroo.spark.stage.StateLevels;
 /**
  * Processes the messages of a query in its own thread, which goes on while Spark ends a batch and begins the next one.
  *
- * <p>Tasks take barriers from the engine, so that the states and the offset that they store belong to one barrier. An
- * engine serves the next task, too, if this task begins where the previous one ended. A failed task ends the engine.
- * The engine of a new query begins before its first task, which comes seconds later.
+ * <p>Tasks take barriers from the engine (moments at which no call is open), so that the states and the offset that
+ * they store belong to one barrier. An engine serves the next task, too, if this task begins where the previous one
+ * ended. A failed task ends the engine. The engine of a new query begins before its first task, which comes seconds
+ * later.
  */
 public final class Engine implements EngineGuard.Served {
     private static final Map<String, EngineGuard> GUARDS = new ConcurrentHashMap<>();
@@ -40,7 +41,7 @@ public final class Engine implements EngineGuard.Served {
     private final JournalOffset start;
     private final Attempt attempt;
     private final BarrierQueue queue;
-    private final AheadStore store;
+    private final EngineStore store;
     private final Thread thread;
     private volatile DeliverStream deliveries;
     private volatile boolean isClosed;
@@ -50,7 +51,7 @@ public final class Engine implements EngineGuard.Served {
         this.start = start;
         this.attempt = attempt;
         queue = new BarrierQueue(start, attempt.attempt());
-        store = new AheadStore(queue, attempt.batch() == 0);
+        store = new EngineStore(queue, attempt.batch() == 0);
         thread = new Thread(this::run, "wallaroo-engine");
         thread.setDaemon(true);
         thread.start();
@@ -80,7 +81,7 @@ public final class Engine implements EngineGuard.Served {
     @Override
     public void goOn(long newAttempt) {
         queue.begin(newAttempt);
-        Numbers.of(settings.text()).begin(queue.last().offset());
+        MonitorNumbers.of(settings.text()).begin(queue.last().offset());
         if (queue.last().sequence() >= 0) { // a barrier was taken, and is committed by now
             deliveries.commit(queue.last().sequence());
         }
@@ -96,7 +97,7 @@ public final class Engine implements EngineGuard.Served {
 
     private void process() throws IOException {
         Account account = Account.of(settings, start);
-        Numbers numbers = Numbers.of(settings.text());
+        MonitorNumbers numbers = MonitorNumbers.of(settings.text());
         account.counters().restore(numbers.begin(start.offset()));
         try (JournalRows rows = new JournalRows(settings, start);
                 DeliverStream stream = new DeliverStream(settings, attempt, start.offset(), queue);
@@ -105,7 +106,7 @@ public final class Engine implements EngineGuard.Served {
                 StateLevels states = new StateLevels(settings, attempt, store, account)) {
             deliveries = stream;
             states.warm();
-            numbers.read();
+            numbers.beginReading();
             ErrorPolicy policy = settings.policy();
             while (source.hasNext()) {
                 JournalRow row = states.run(source.next());

@@ -22,7 +22,7 @@ public final class EngineGuard {
     private volatile Served engine;
     private boolean isStopped;
 
-    /** The calls of an engine that the guard makes. */
+    /** The methods of an engine that its guard, and through it a task, calls. */
     interface Served {
         BarrierQueue queue();
 
@@ -54,7 +54,7 @@ public final class EngineGuard {
         return found == null ? -1 : found.queue().endOffset();
     }
 
-    /** Ends the running batch as soon as it has a barrier, because somebody waits for its commit. */
+    /** Ends the running batch as soon as it has a barrier, because the gateway waits for its commit. */
     public void awaitBatch() {
         Served found = engine;
         if (found != null) {

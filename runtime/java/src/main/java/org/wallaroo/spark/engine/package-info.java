@@ -1,2 +1,2 @@
-/** The engine of a query, and the calls of a task to it. */
+/** The engine of a query in real-time mode, and the calls of a task to it. */
 package org.wallaroo.spark.engine;

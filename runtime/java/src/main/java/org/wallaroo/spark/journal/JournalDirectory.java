@@ -17,7 +17,7 @@ import java.util.zip.CRC32;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;
 
-/** A journal in a directory of this machine. */
+/** A journal in a directory of this machine, for micro-batches. */
 final class JournalDirectory implements JournalPlace {
     private static final int HEAD_BYTES = 32;
     private static final int TRIES = 100;

@@ -15,7 +15,8 @@ import wallaroo.service.v1.Service.Position;
 import wallaroo.service.v1.Service.ReadRequest;
 
 /**
- * Knows the position up to which a journal may be read. The gateway pushes the position, so that waiting costs nothing.
+ * Knows the position up to which the engine of a query in real-time mode may read the journal. The gateway reports each
+ * new position, so that waiting costs nothing.
  *
  * <p>Each query in this virtual machine has one head, which keeps the last position while the gateway is away. If the
  * gateway sends the journal, the position is the end of the part that has arrived.
@@ -98,7 +99,7 @@ public final class JournalHead {
         }
     }
 
-    /** Lets a new reader report the position from now on. The position begins at the reader's start offset. */
+    /** Lets a new reader of a sent journal report the position from now on. It begins at the reader's start offset. */
     synchronized void feed(Object begun, long offset) {
         reader = begun;
         end = offset;

@@ -7,7 +7,7 @@ import org.apache.spark.sql.connector.read.streaming.Offset;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.wallaroo.spark.query.Json;
 
-/** A frame boundary of a journal, as Spark's checkpoint stores it. Both modes write the same text. */
+/** A boundary between frames of a journal, as Spark's checkpoint stores it. Both modes store the same text. */
 public final class JournalOffset extends Offset implements PartitionOffset {
     private static final long serialVersionUID = 1L;
 

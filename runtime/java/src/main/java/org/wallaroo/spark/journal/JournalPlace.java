@@ -4,7 +4,10 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.file.Path;
 import java.util.List;
 
-/** A journal from which micro-batches take one part after the other. */
+/**
+ * A journal as micro-batches use it: the driver divides new frames into ranges, and tasks read these ranges. The
+ * journal is in a directory of this machine, or at a remote gateway.
+ */
 public interface JournalPlace extends AutoCloseable {
     /**
      * Returns the journal that the driver's settings describe.
@@ -17,25 +20,26 @@ public interface JournalPlace extends AutoCloseable {
                 : new JournalDirectory(Path.of(place.path("directory").asText()));
     }
 
-    /** Says whether a gateway sends the journal. */
+    /** Says whether the journal is at a remote gateway, which sends it. */
     boolean isSent();
 
-    /** Returns the position up to which the journal may be read now. */
+    /** Returns the present end of the journal: the position up to which it may be read. */
     JournalOffset end();
 
     /**
-     * Returns the last frame boundary within {@code maxBytes} after an offset. If the first frame alone is longer,
-     * returns the boundary after it. If no frame follows the offset, returns the end of the journal.
+     * Returns the end of a micro-batch that begins at an offset: the last frame boundary within {@code maxBytes}. If
+     * the first frame alone is longer, returns the boundary after it. If no frame follows the offset, returns the end
+     * of the journal.
      *
      * @param waitMs how long to wait if no frame follows; ignored if a gateway sends the journal
      */
     JournalOffset limit(JournalOffset from, long maxBytes, long waitMs) throws InterruptedException;
 
-    /** Cuts a part at frame boundaries into pieces of about the same size, and returns the end of each piece. */
+    /** Divides a range into at most {@code parts} ranges of about the same size, for tasks. Returns the end of each. */
     List<Long> split(JournalOffset from, JournalOffset to, int parts);
 
     /**
-     * Returns the frames of a part.
+     * Returns the frames of a range, which a task reads.
      *
      * @param start frame boundary
      * @param end frame boundary

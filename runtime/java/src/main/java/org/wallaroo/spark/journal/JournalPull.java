@@ -8,7 +8,7 @@ import org.wallaroo.spark.rpc.ServiceCalls;
 import wallaroo.service.v1.Service.Chunk;
 import wallaroo.service.v1.Service.ReadRequest;
 
-/** Reads a part of a journal that a gateway sends. If the stream breaks, a new one goes on after the last piece. */
+/** Reads a range of a journal from a remote gateway, in a task. If the stream breaks, another one sends the rest. */
 final class JournalPull extends SentJournal {
     static final MethodDescriptor<ReadRequest, Chunk> READ = Channels.method(
             "wallaroo.service.v1.JournalService/Read", MethodType.SERVER_STREAMING, ReadRequest.parser(),

@@ -9,7 +9,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
-/** Reads and verifies the frames of a journal after an offset. A subclass gets the bytes from files or a gateway. */
+/** Reads the frames of a journal after an offset, and verifies them. A subclass gets their bytes. */
 abstract class JournalReader implements Closeable {
     private long offset;
     private long messages;
@@ -94,10 +94,11 @@ abstract class JournalReader implements Closeable {
     /** Returns {@code count} bytes from {@link #offset} on. {@link JournalPull} ignores {@code count}. */
     abstract byte[] get(int count) throws IOException;
 
-    /** Records that {@code count} bytes will not be read again. */
+    /** Records that the next {@code count} bytes were read, so that they need not be kept. */
     void passed(int count) {
         // Files keep their bytes.
     }
 
+    /** Returns the error for damaged or missing frames at an offset. */
     abstract OperatorFailure damaged(long at, String reason);
 }

@@ -7,14 +7,15 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.wallaroo.spark.message.JournalRow.Kind;
-import org.wallaroo.spark.message.JournalRow.Place;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Iterates over the frames of the journal as soon as they arrive, until the driver stops.
+ * Iterates over the frames of the journal as soon as they arrive, for the engine of real-time mode, until the driver
+ * stops.
  *
- * <p>A FLUSH row comes a fixed time after the first frames that follow the previous FLUSH, and after the last frames.
+ * <p>A FLUSH row, at which open calls end, comes a fixed time after the first frames that follow the previous FLUSH,
+ * and after the last frames. An IDLE row comes when the journal has no more frames for now.
  */
 public final class JournalRows implements Iterator<JournalRow>, Closeable {
     private static final long LONG_NS = TimeUnit.HOURS.toNanos(1);
@@ -39,7 +40,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
     public boolean hasNext() {
         try {
             while (next == null && (isDirty || !head.isEnding())) {
-                next = found();
+                next = nextRow();
             }
         } catch (IOException error) {
             throw new UncheckedIOException(error);
@@ -58,7 +59,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
     }
 
     /** Returns the next row, or waits for the journal and returns null. */
-    private JournalRow found() throws IOException, InterruptedException {
+    private JournalRow nextRow() throws IOException, InterruptedException {
         long now = System.nanoTime();
         if (isDirty && (now - dirtySince >= flushNs || head.isEnding())) {
             isDirty = false;

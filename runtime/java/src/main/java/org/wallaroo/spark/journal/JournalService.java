@@ -12,7 +12,7 @@ import wallaroo.service.v1.Service.SplitReply;
 import wallaroo.service.v1.Service.SplitRequest;
 
 /**
- * A journal that a gateway serves.
+ * A journal at a remote gateway, for micro-batches.
  *
  * @param gateway address of the gateway
  * @param epoch of the driver

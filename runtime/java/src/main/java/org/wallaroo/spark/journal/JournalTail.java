@@ -11,7 +11,8 @@ import wallaroo.service.v1.Service.Chunk;
 import wallaroo.service.v1.Service.ReadRequest;
 
 /**
- * Reads a growing journal that a gateway sends. Some chunks are received in advance.
+ * Reads a growing journal that a remote gateway sends to the engine of real-time mode. Some chunks are received in
+ * advance.
  *
  * <p>If the stream breaks, a new stream goes on after the last whole piece that has arrived.
  */

@@ -4,7 +4,7 @@ import com.google.protobuf.ByteString;
 import org.wallaroo.spark.query.OperatorFailure;
 import wallaroo.service.v1.Service.Chunk;
 
-/** Reads a journal that a gateway sends. A piece of whole frames comes in one or several chunks. */
+/** Reads a journal that a remote gateway sends in pieces of whole frames. A long piece comes in several chunks. */
 abstract class SentJournal extends JournalReader {
     private static final int FRAME_BYTES = 64 << 20;
 
@@ -28,7 +28,7 @@ abstract class SentJournal extends JournalReader {
         return journal;
     }
 
-    /** Forgets the incomplete piece that a broken stream has sent. */
+    /** Forgets the incomplete piece of a broken stream, since the next stream sends this piece again. */
     final void restart() {
         part = ByteString.EMPTY;
     }

@@ -11,10 +11,11 @@ import java.util.concurrent.TimeUnit;
 import wallaroo.service.v1.Service.Arrived;
 
 /**
- * The times at which the messages of a row arrived at the gateway, and at which the engine began with the row.
+ * The times at which the messages of a row arrived at the gateway, and the time at which their processing began. The
+ * monitor's latencies are computed from them.
  *
  * @param groups one group for each frame whose messages have a time of arrival
- * @param begunMs time at which the engine began, in milliseconds since 1970
+ * @param begunMs time at which processing began, in milliseconds since 1970
  * @param begunNs the same moment by {@link System#nanoTime}
  */
 public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
@@ -52,7 +53,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
         return new Arrivals(groups, System.currentTimeMillis(), System.nanoTime());
     }
 
-    /** Returns the arrivals of the frames that end after an offset of the journal. */
+    /** Returns only the arrivals of frames that end after an offset of the journal. */
     public Arrivals after(long offset) {
         boolean isWhole = groups.isEmpty() || groups.get(0).offset() > offset;
         return isWhole ? this
@@ -64,7 +65,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
         return groups.stream().mapToLong(Group::messages).sum();
     }
 
-    /** Returns the milliseconds since the engine began with the row. */
+    /** Returns the milliseconds since the processing of the row began. */
     public long computedMs() {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begunNs);
     }

@@ -28,7 +28,7 @@ import java.util.stream.LongStream;
 public record Columns(
         int port, int encoding, long sequence, long timestamp, List<byte[]> keys, long[] keyIndexes, long[] sequences,
         long[] times, List<byte[]> headers, BitSet absent, List<byte[]> values) {
-    private static final int KEYS = 1;
+    static final int KEYS = 1;
     private static final int SEQUENCES = 2;
     private static final int TIMESTAMPS = 4;
     private static final int HEADERS = 8;
@@ -71,7 +71,7 @@ public record Columns(
         }
     }
 
-    /** Returns the columns of values with different keys. */
+    /** Returns the columns of a new frame in which each value has its own key. */
     public static Columns keyed(int port, int encoding, List<byte[]> keys, List<byte[]> headers, List<byte[]> values) {
         return new Columns(port, encoding, 0, 0, keys, LongStream.range(0, keys.size()).toArray(), new long[0], new long[0],
                 headers, new BitSet(), values);
@@ -92,8 +92,8 @@ public record Columns(
         return timestamp + (times.length == 0 ? 0 : times[index]);
     }
 
-    /** Returns the same messages with other sequences. */
-    public Columns numbered(long[] numbers) {
+    /** Returns the same messages with other sequences: {@code numbers} has the new sequence of each message. */
+    public Columns withSequences(long[] numbers) {
         long first = Arrays.stream(numbers).reduce((one, two) -> Long.compareUnsigned(one, two) < 0 ? one : two).orElse(0);
         long[] offsets = Arrays.stream(numbers).map(number -> number - first).toArray();
         boolean isDense = IntStream.range(0, offsets.length).allMatch(at -> offsets[at] == at);
@@ -106,7 +106,10 @@ public record Columns(
         return keys.isEmpty() ? new byte[0] : keys.get((int) keyIndexes[index]);
     }
 
-    /** Returns JSON values as arrays of about 64 KiB: Spark's parser has a buffer of 8 KiB for each text, however short. */
+    /**
+     * Returns the values, which are JSON, as JSON arrays of about 64 KiB. Spark's parser takes a buffer of 8 KiB for
+     * each text, so a few long texts cost less than many short ones.
+     */
     public List<byte[]> arrays() {
         List<byte[]> arrays = new ArrayList<>();
         ByteArrayOutputStream array = new ByteArrayOutputStream();
@@ -123,7 +126,7 @@ public record Columns(
     }
 
     /**
-     * Returns the frame.
+     * Returns the columns as a whole frame.
      *
      * @throws IllegalArgumentException if the body would be longer than a frame permits
      */
@@ -176,7 +179,7 @@ public record Columns(
         parts.addAll(pieces);
     }
 
-    /** Returns at most {@code most} keys of a body. If it has more, the sequence decides at which key to begin. */
+    /** Returns at most {@code most} keys of a frame's body. The frame's sequence decides with which key they begin. */
     static List<byte[]> keys(ByteBuffer body, long sequence, int most) {
         try {
             long[] lengths = column(body, true, body.getInt());

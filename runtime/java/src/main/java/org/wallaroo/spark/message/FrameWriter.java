@@ -78,6 +78,7 @@ public final class FrameWriter {
         return new Columns(port, 0, 0, earliest, keys.keySet().stream().map(ByteBuffer::array).toList(),
                 hasKeys ? Arrays.copyOf(keyIndexes, count()) : new long[0], new long[0],
                 Arrays.stream(later).allMatch(time -> time == 0) ? new long[0] : later,
-                hasHeaders ? headers : List.of(), absent, values).numbered(Arrays.copyOf(sequences, count())).toBytes();
+                hasHeaders ? headers : List.of(), absent, values)
+                .withSequences(Arrays.copyOf(sequences, count())).toBytes();
     }
 }

@@ -11,7 +11,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.zip.CRC32;
 
-/** Reads the headers of frames; SPECIFICATION.md, section 2, has the layout. */
+/** Reads and writes the headers of frames; SPECIFICATION.md, section 2, has the layout. */
 public final class Frames {
     /** Bytes of a header. */
     public static final int HEADER_BYTES = 40;
@@ -24,7 +24,9 @@ public final class Frames {
     /** Port of visits. */
     public static final int VISIT_PORT = 65533;
 
-    static final int FRAMED = 1;
+    /** Encoding of values that the worker still has to cut into messages. */
+    public static final int FRAMED = 1;
+
     private static final int MAGIC = 0x31524657; // WFR1
     public static final int MAX_BODY_BYTES = 67_108_824;
     private static final int KNOWN_FLAGS = 31;
@@ -33,7 +35,7 @@ public final class Frames {
     private Frames() {}
 
     /**
-     * The undamaged part of a series of frames.
+     * The result of {@link #verify}: the undamaged part of a series of frames, and the fault after this part.
      *
      * @param end position after the last undamaged frame
      * @param sequence that the next frame must have
@@ -122,7 +124,7 @@ public final class Frames {
     }
 
     /** Returns a tick or visit of the journal in the form for workers, in which a tick is a frame of 0 messages. */
-    public static byte[] control(byte[] frame) {
+    public static byte[] controlForWorker(byte[] frame) {
         ByteBuffer view = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         return port(frame, 0) != TICK_PORT ? frame : tick(view.getLong(16), view.getLong(24));
     }
@@ -137,8 +139,8 @@ public final class Frames {
         return checked(begun(0, FRAMED, TICK_PORT, 0, 0, sequence, timeMs));
     }
 
-    /** Returns a copy of a tick or visit with another sequence. */
-    public static byte[] moved(byte[] frame, long sequence) {
+    /** Returns a copy of a tick or visit with another sequence, which decides its place in the order of messages. */
+    public static byte[] withSequence(byte[] frame, long sequence) {
         return checked(ByteBuffer.wrap(frame.clone()).order(ByteOrder.LITTLE_ENDIAN).putLong(16, sequence));
     }
 

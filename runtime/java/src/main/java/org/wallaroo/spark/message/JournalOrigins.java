@@ -10,10 +10,11 @@ import java.util.function.Function;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Finds the Kafka records from which messages of the journal come.
+ * Finds the Kafka records of dead letters whose messages the gateway has read from a topic into the journal.
  *
  * <p>A frame of a topic consists of runs: records of one partition with successive offsets. The last message of each
- * run has a header with the partition and the offset after the run.
+ * run has a header with the partition and the offset after the run, from which the
+ * offset of each record of the run follows.
  *
  * @param topics that the application reads, by port
  */

@@ -3,7 +3,8 @@ package org.wallaroo.spark.message;
 import java.util.List;
 
 /**
- * A row that one level passes to the next. It has frames, or is an instruction to the levels.
+ * A row that one level of a plan (the stages between two shuffles) passes to the next. It has the frames that derive
+ * from one range of the journal, or is an instruction to the levels.
  *
  * @param kind of the row
  * @param place in the journal after all input of this row and of the rows before it
@@ -39,7 +40,8 @@ public record JournalRow(Kind kind, Place place, List<Item> items, Arrivals arri
      *
      * @param port of the exit that emitted the frame
      * @param bucket to which the frame goes; -1 if it goes to no bucket
-     * @param origin a number for each stage and bucket that emit frames; -1 for the first stage
+     * @param origin number of the stage and bucket that emitted the frame; -1 for the first stage. The egress counts
+     *     results of each origin, to drop repeated ones
      * @param frame one whole frame; in rows of the journal one or more whole frames
      */
     public record Item(int port, int bucket, int origin, byte[] frame) {}

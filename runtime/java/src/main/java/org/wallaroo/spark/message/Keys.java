@@ -7,7 +7,6 @@ import java.util.zip.CRC32;
 
 /** The bucket of a key, and the distinct keys of a frame. */
 public final class Keys {
-    private static final int KEYS = 1;
     private static final long SPREAD = 0x9E3779B1L;
     private static final long MASK = 0xffffffffL;
 
@@ -21,20 +20,20 @@ public final class Keys {
     }
 
     /** Says whether the messages of a frame have keys. */
-    public static boolean are(byte[] frame) {
-        return (frame[4] & KEYS) != 0;
+    public static boolean isKeyed(byte[] frame) {
+        return (frame[4] & Columns.KEYS) != 0;
     }
 
     /**
-     * Returns distinct keys of a frame, and reads no other column.
+     * Returns some of a frame's distinct keys, for a check by sample. No other column is read.
      *
      * @param frame whose header and checksum are right
      * @param most largest number of keys to return; the frame's sequence decides which keys these are
      * @throws IllegalArgumentException if the columns contradict each other
      */
-    public static List<byte[]> some(byte[] frame, int most) {
+    public static List<byte[]> sample(byte[] frame, int most) {
         ByteBuffer buffer = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN);
         long sequence = buffer.getLong(16);
-        return are(frame) ? Columns.keys(buffer.position(Frames.HEADER_BYTES), sequence, most) : List.of();
+        return isKeyed(frame) ? Columns.keys(buffer.position(Frames.HEADER_BYTES), sequence, most) : List.of();
     }
 }

@@ -37,7 +37,7 @@ public record LetterFrame(long timestamp, List<Letter> letters) {
     }
 
     /**
-     * Returns a dead letter that is the value of a message.
+     * Reads a dead letter from its serialized form, the value of a message in the frame.
      *
      * @throws IllegalArgumentException if the value is no dead letter
      */

@@ -5,13 +5,16 @@ import java.util.List;
 import java.util.function.Function;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
-/** Finds the records of Kafka from which dead letters come, and writes them into the letters. */
+/**
+ * Finds the Kafka records of messages that became dead letters, and notes them in the dead letters for the user. The
+ * origin of a {@link JournalRow.Item} is something else: a number.
+ */
 public interface Origins {
-    /** Origins for sources that are no topics. No letter is changed. */
+    /** The implementation for sources that are no topics: it changes no dead letter. */
     Origins NONE = data -> null;
 
     /**
-     * A topic.
+     * A topic of Kafka that a source reads.
      *
      * @param source that reads the topic
      * @param name of the topic
@@ -26,20 +29,20 @@ public interface Origins {
     }
 
     /**
-     * Returns a function that finds the origin of a dead letter. The function returns null if the origin is unknown. If
-     * no origin can be known, this method returns null in place of the function.
+     * Returns a function that finds the origin (the Kafka record) of a dead letter. The function returns null if the
+     * origin is unknown. If no origin can be known, this method returns null in place of the function.
      *
      * @param data one or more whole frames of sources
      */
     Function<LetterFrame.Letter, Origin> of(byte[] data);
 
     /**
-     * Adds origins to the dead letters among frames that a worker has returned for frames of sources.
+     * Notes the Kafka records in dead letters that a worker has returned.
      *
-     * @param given returned frames, of any ports
-     * @param data one or more whole frames of sources
+     * @param given frames that the worker has returned, of any ports
+     * @param data frames of sources for which the worker has returned them
      */
-    default List<JournalRow.Item> put(List<JournalRow.Item> given, byte[] data) {
+    default List<JournalRow.Item> addTo(List<JournalRow.Item> given, byte[] data) {
         boolean hasLetters = given.stream().anyMatch(item -> item.port() == Frames.DEAD_LETTER_PORT);
         Function<LetterFrame.Letter, Origin> origins = hasLetters ? of(data) : null;
         return origins == null ? given : given.stream().map(item -> with(item, origins)).toList();

@@ -10,9 +10,11 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Finds the Kafka records of messages that a task reads from one partition of a topic. Their sequences are offsets.
+ * Finds the Kafka records of dead letters in a task of a micro-batch for which Spark reads one partition of a topic.
+ * The sequence of such a message is the offset of its record.
  *
- * <p>For a table, sequences are not offsets. But a table's dead letter has the whole record as input of the decoder.
+ * <p>For a topic that is a table, sequences are not offsets. But its decoder gets whole records, so a dead letter of
+ * the decoder contains the record.
  *
  * @param path of the source
  * @param isTable whether the topic is a table

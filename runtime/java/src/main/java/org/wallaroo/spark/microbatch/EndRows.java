@@ -8,16 +8,19 @@ import java.util.List;
 import java.util.function.IntFunction;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
-import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.ChainedIterator;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.stage.CallScope;
-import org.wallaroo.spark.state.LeftStates;
+import org.wallaroo.spark.state.FinalStates;
 
-/** Yields the rows of a level, and after them the final states of the level's buckets, as rows. */
-final class EndRows extends Flattened<byte[]> {
+/**
+ * Yields the rows of a level of an applied application, and after them the states at the end of the batch as rows: the
+ * user has asked for them.
+ */
+final class EndRows extends ChainedIterator<byte[]> {
     private final Iterator<byte[]> rows;
     private final Deque<Integer> buckets = new ArrayDeque<>(); // store's numbers of buckets whose states follow
-    private final IntFunction<LeftStates> left;
+    private final IntFunction<FinalStates> finalStates;
     private final LevelOutput output;
     private Iterator<byte[]> states = Collections.emptyIterator(); // frames
 
@@ -27,16 +30,17 @@ final class EndRows extends Flattened<byte[]> {
      * @param rows output of the level
      * @param stages of the level
      * @param scope buckets that this task runs
-     * @param left returns the states of a bucket
+     * @param finalStates returns the states of a bucket, by the bucket's number in the store
      */
-    EndRows(Iterator<byte[]> rows, List<StageSettings> stages, CallScope scope, IntFunction<LeftStates> left, LevelOutput output) {
+    EndRows(Iterator<byte[]> rows, List<StageSettings> stages, CallScope scope,
+            IntFunction<FinalStates> finalStates, LevelOutput output) {
         this.rows = rows;
-        this.left = left;
+        this.finalStates = finalStates;
         this.output = output;
         for (StageSettings stage : stages) {
             int count = stage.opening().getStage().getBucketCount();
             if (stage.hasState()) {
-                scope.of(count).forEach(bucket -> buckets.add(stage.block() * count + bucket));
+                scope.bucketsOf(count).forEach(bucket -> buckets.add(stage.block() * count + bucket));
             }
         }
     }
@@ -47,7 +51,7 @@ final class EndRows extends Flattened<byte[]> {
             return rows;
         }
         while (!states.hasNext() && !buckets.isEmpty()) {
-            states = left.apply(buckets.remove());
+            states = finalStates.apply(buckets.remove());
         }
         if (!states.hasNext()) {
             return null;

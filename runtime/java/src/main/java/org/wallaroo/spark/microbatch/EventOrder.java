@@ -18,8 +18,9 @@ import org.wallaroo.spark.query.Settings;
  * Runs a level of an applied application such that steps that get results of windows or timers get their messages in
  * the order of event time.
  *
- * <p>A result has the sequence of the message or tick that made it. If its key has no further messages, it follows newer
- * results of other keys. So during the call the messages have other sequences: their places in the order of event time.
+ * <p>A result has the sequence of the message or tick that made it, and workers process messages in the order of
+ * sequences. A result of a key without further messages is made late, and would follow newer results of other keys. So
+ * during the call the messages have other sequences: their positions in the order of event time.
  */
 final class EventOrder {
     private final Set<Integer> ports;
@@ -33,7 +34,7 @@ final class EventOrder {
 
     private record Placed(long timeMs, long sequence, int item, int index) {}
 
-    /** Runs a partition's frames on a level. Outputs for later levels have the sequences that their messages had. */
+    /** Runs a partition's frames on a level. Outputs for later levels get the original sequences again. */
     Iterator<List<JournalRow.Item>> run(
             List<JournalRow.Item> items, Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level) {
         Iterator<List<JournalRow.Item>> outputs = level.apply(placed(items));
@@ -74,7 +75,7 @@ final class EventOrder {
         return placed;
     }
 
-    /** Returns the sequence of the first place. Places precede the ticks, and follow the sequences of event time. */
+    /** Returns the first of the other sequences. They precede the sequences of ticks, and follow those of messages. */
     private long first() {
         return WindowTime.AFTER_ALL - sequences.length;
     }
@@ -93,7 +94,7 @@ final class EventOrder {
     }
 
     private static JournalRow.Item numbered(JournalRow.Item item, long[] numbers) {
-        byte[] frame = Columns.read(item.frame()).numbered(numbers).toBytes();
+        byte[] frame = Columns.read(item.frame()).withSequences(numbers).toBytes();
         return new JournalRow.Item(item.port(), item.bucket(), item.origin(), frame);
     }
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.connector.read.InputPartition;
 import org.wallaroo.spark.journal.JournalOffset;
 
 /**
- * A part of a journal between two frame boundaries.
+ * A range of a journal that one task reads, between two boundaries of frames. Spark passes it to the task as a row.
  *
  * @param number of the journal in the query
  * @param journal id of the journal

@@ -6,7 +6,7 @@ import org.wallaroo.spark.journal.JournalFormat;
 import org.wallaroo.spark.journal.JournalPlace;
 import org.wallaroo.spark.query.Json;
 
-/** The source of a query in micro-batches. Each row names a part of a journal, which a task reads. */
+/** Spark's source over a journal in micro-batches. Each row names a range of the journal, which a task then reads. */
 public final class JournalSource extends JournalFormat {
     @Override
     protected MicroBatchStream stream(CaseInsensitiveStringMap options) {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.journal.JournalPlace;
 
-/** Offers a journal to Spark in micro-batches of limited size. */
+/** Plans Spark's micro-batches over a journal: limits their size, and divides each into a range for each task. */
 final class JournalStream implements MicroBatchStream, SupportsTriggerAvailableNow {
     private static final long PART_BYTES = 128 << 10; // a smaller part is not worth a task
 

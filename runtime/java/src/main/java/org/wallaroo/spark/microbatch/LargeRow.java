@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.RecordSource;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
-/** Makes the dead letter of a row that is larger than messages may be. */
+/** Makes the dead letter of a row of a Spark source that is larger than the source's messages may be. */
 final class LargeRow {
     private static final int PREVIEW_BYTES = 80;
     private static final JsonFactory JSON = JsonFactory.builder()

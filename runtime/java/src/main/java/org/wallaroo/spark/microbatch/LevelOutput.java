@@ -15,10 +15,11 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Turns the outputs of a task into rows for the next level, or, at the last level, into staged files.
+ * Turns the outputs of a task into rows for the next level. At the last level it writes them into staged files, and
+ * makes rows that name these files.
  *
- * <p>If the application is applied, the last level also makes rows, one for each frame, and one for each account if the
- * query is observed.
+ * <p>In an applied application, the last level yields the outputs as rows, one for each frame. A row with the task's
+ * counts follows if the query is observed.
  */
 final class LevelOutput {
     static final long LAST = Long.MAX_VALUE; // sequence of ticks after all records, if Spark reads all sources
@@ -61,7 +62,7 @@ final class LevelOutput {
         return take(items, 0);
     }
 
-    /** Turns the outputs of a row into rows. In an applied application, the row's place orders equal sequences. */
+    /** Turns the outputs for a row into rows. In an applied application, the row's place orders equal sequences. */
     List<byte[]> take(JournalRow row) {
         return take(row.items(), isApplied ? row.place().offset() : 0);
     }
@@ -97,7 +98,7 @@ final class LevelOutput {
         return List.of(row.toBytes());
     }
 
-    /** Finishes the task; returns its last rows. */
+    /** Finishes the output, e.g. the staged files, and returns the task's last rows: files and counts. */
     Iterator<byte[]> finish() {
         if (yieldsFrames && !isObserved) {
             return Collections.emptyIterator();
@@ -127,6 +128,7 @@ final class LevelOutput {
         }
     }
 
+    /** Drops the staged output of a task that has failed. */
     void abort() {
         account.abort();
         if (files != null) {
@@ -152,7 +154,7 @@ final class LevelOutput {
 
     private List<byte[]> toAll(JournalRow.Item item) {
         long place = isApplied || item.port() == Frames.VISIT_PORT ? 0 : LAST;
-        byte[] frame = controlsPrecede ? Frames.moved(item.frame(), place) : item.frame();
+        byte[] frame = controlsPrecede ? Frames.withSequence(item.frame(), place) : item.frame();
         return targets.stream()
                 .filter(target -> later.contains(item.port()))
                 .map(target -> new ShuffleRow(target, ShuffleRow.Kind.DATA, -1, item.origin(), -1, maker,

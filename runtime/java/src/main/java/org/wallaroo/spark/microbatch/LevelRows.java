@@ -8,17 +8,18 @@ import java.util.Set;
 import java.util.function.Function;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
+import org.wallaroo.spark.query.ChainedIterator;
 import org.wallaroo.spark.query.Fault;
-import org.wallaroo.spark.query.Flattened;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Runs a level on the rows of a partition, and yields the output rows as early as possible.
+ * Runs a level (the stages between two shuffles) on the rows of a partition, and yields the output as early as
+ * possible.
  *
  * <p>A row that the level does not run passes through at once. A row that the level runs is held until all rows have
  * come, since calls take rows in order. Frames that the last level stages are held, too.
  */
-final class LevelRows extends Flattened<byte[]> {
+final class LevelRows extends ChainedIterator<byte[]> {
     private final Iterator<byte[]> rows;
     private final Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level;
     private final LevelOutput output;

@@ -14,7 +14,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 import org.wallaroo.spark.state.StateStore;
 
-/** Makes the query of a plan in micro-batches, for the driver. */
+/** Makes the dataset of a plan in micro-batches. The driver program in Python calls it, and starts the query. */
 public final class MicroBatch {
     private MicroBatch() {}
 
@@ -78,7 +78,11 @@ public final class MicroBatch {
         return session.createDataset(ShuffleRow.toAll(settings.targets(), kind, payload), Encoders.BINARY());
     }
 
-    /** Returns the output of the last level. {@code others} is level 0's output except for the records, or null. */
+    /**
+     * Chains the levels of a plan, and returns the output of the last one.
+     *
+     * @param others output of level 0 for all input that is not in {@code records}; null if there is no such input
+     */
     private static Dataset<byte[]> levels(
             Settings settings, Dataset<byte[]> others, List<Dataset<Row>> records, List<Dataset<Row>> states) {
         Dataset<byte[]> rows = others;

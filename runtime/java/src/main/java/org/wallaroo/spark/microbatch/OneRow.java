@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.PartitionReader;
 
-/** Reads a partition that has one row. */
+/** Spark's reader of a partition that has one row, which the driver has planned. */
 final class OneRow implements PartitionReader<InternalRow> {
     private final byte[] row;
     private boolean isRead;

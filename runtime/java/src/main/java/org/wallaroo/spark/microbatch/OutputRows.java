@@ -12,7 +12,7 @@ import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
-import org.wallaroo.spark.query.Applied;
+import org.wallaroo.spark.query.AppliedSettings;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
@@ -20,8 +20,8 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 /**
  * Turns the frames and accounts that leave the last level of an applied application into rows.
  *
- * <p>A row is a message for a sink, a dead letter, a state, or the counts of a task in the order of {@code
- * Applied.counts}. A dead letter that must end the query raises its error.
+ * <p>A row is a message for a sink, a dead letter, a state, or the counts of a task in the order of {@link
+ * AppliedSettings#counts}. A dead letter that must end the query raises its error.
  */
 final class OutputRows implements FlatMapFunction<byte[], Row> {
     static final StructType SCHEMA = StructType.fromDDL("output STRING, key BINARY, value BINARY, "
@@ -38,8 +38,8 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
 
     @Override
     public Iterator<Row> call(byte[] frame) {
-        Applied applied = settings.applied();
-        if (TaskAccount.is(frame)) {
+        AppliedSettings applied = settings.applied();
+        if (TaskAccount.isAccount(frame)) {
             return List.of(counts(applied, TaskAccount.steps(frame))).iterator();
         }
         Columns columns = Columns.read(frame);
@@ -69,7 +69,7 @@ final class OutputRows implements FlatMapFunction<byte[], Row> {
         return found.iterator();
     }
 
-    private static Row counts(Applied applied, Map<String, Map<String, Long>> steps) {
+    private static Row counts(AppliedSettings applied, Map<String, Map<String, Long>> steps) {
         Long[] counts = applied.counts().stream()
                 .map(count -> steps.getOrDefault(count.path(), Map.of()).getOrDefault(count.name(), 0L))
                 .toArray(Long[]::new);

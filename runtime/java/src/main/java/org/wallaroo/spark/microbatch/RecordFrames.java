@@ -23,8 +23,11 @@ import wallaroo.worker.v1.WorkerOuterClass.Origin;
  *
  * <p>The columns are sequence, key, value, timestamp_ms and headers, and for a topic also partition and offset. If rows
  * are ordered, the sequence is the position of the value, and null precedes all values. Otherwise rows with a null
- * sequence are numbered here. A frame has messages of one place, since sequences that precede the ticks cannot
- * express null and all 64-bit values. A row that is too large is a dead letter, in a frame of its own.
+ * sequence are numbered here. A row that is too large is a dead letter, in a separate frame.
+ *
+ * <p>The largest sequences belong to ticks, so sequences cannot express null and all 64-bit values. Therefore a message
+ * also has a place: -1 for null, 0 for most values, more for the largest values. All messages of a frame have the same
+ * place. Among messages with equal sequences, those with the lower place come first.
  */
 final class RecordFrames implements Iterator<JournalRow> {
     static final int FRAME_BYTES = 512 << 10;
@@ -95,7 +98,7 @@ final class RecordFrames implements Iterator<JournalRow> {
         return held != null;
     }
 
-    /** Returns a frame as a row. Its place orders frames whose first messages have the same sequence. */
+    /** Returns the next frame as a row, with the place of its messages. */
     @Override
     public JournalRow next() {
         while (!isEnding && isHolding()) {

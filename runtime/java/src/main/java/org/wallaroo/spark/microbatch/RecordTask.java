@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.SourceLevel;
 
-/** Level 0 over rows of a source that Spark reads. */
+/** Runs level 0 (the steps before the first shuffle) over the rows of a source that Spark reads, such as a topic. */
 final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
 
@@ -35,7 +35,7 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
 
     @Override
     public Iterator<byte[]> call(Iterator<Row> rows) {
-        return PlainRows.of(settings, () -> made(rows));
+        return PlainErrors.of(settings, () -> made(rows));
     }
 
     private Iterator<byte[]> made(Iterator<Row> rows) {
@@ -61,6 +61,6 @@ final class RecordTask implements MapPartitionsFunction<Row, byte[]> {
     }
 
     private List<JournalRow.Item> ticks(long latest) {
-        return settings.applied() != null ? new WindowTime(settings).sent(number, latest) : List.of();
+        return settings.applied() != null ? new WindowTime(settings).tickOfTask(number, latest) : List.of();
     }
 }

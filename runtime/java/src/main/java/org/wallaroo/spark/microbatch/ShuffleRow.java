@@ -8,7 +8,7 @@ import java.util.List;
 import org.wallaroo.spark.message.Frames;
 
 /**
- * A row that one level passes to the next.
+ * A row of Spark's shuffle, in which one level of a plan passes a frame, or the counts of a task, to the next level.
  *
  * @param target key by which Spark's shuffle brings the row to its partition
  * @param kind work of the next level for the row
@@ -76,7 +76,7 @@ record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Ma
                 .put(payload).array();
     }
 
-    /** Returns a row for each partition, from no task, so that all partitions of the later levels have a row. */
+    /** Returns one row for each partition, so that Spark runs all partitions of later levels. No task makes them. */
     static List<byte[]> toAll(List<Integer> targets, Kind kind, byte[] payload) {
         Maker nobody = new Maker(0, 0, 0);
         return targets.stream().map(target -> new ShuffleRow(target, kind, -1, -1, 0, nobody, payload).toBytes()).toList();

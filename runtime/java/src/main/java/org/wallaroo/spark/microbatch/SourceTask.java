@@ -16,13 +16,13 @@ import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalOrigins;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
+import org.wallaroo.spark.query.ChainedIterator;
 import org.wallaroo.spark.query.Fault;
-import org.wallaroo.spark.query.Flattened;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.SourceLevel;
 
-/** Runs level 0 over parts of journals. */
+/** Runs level 0 (the steps before the first shuffle) over ranges of journals. */
 final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
@@ -49,14 +49,14 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
     }
 
     /**
-     * Returns rows for the outputs of a level, then the last rows of the task.
+     * Returns the rows of a task of level 0: rows for the outputs of the level, then the last rows of the task.
      *
      * @param last returns the items to send after all outputs
      */
     static Iterator<byte[]> run(SourceLevel level, LevelOutput output, Supplier<List<JournalRow.Item>> last) {
         TaskEnd end = TaskEnd.of(level::close);
         output.abortOnFailure();
-        return new Flattened<>() {
+        return new ChainedIterator<>() {
             private boolean isFinished;
 
             @Override
@@ -81,7 +81,7 @@ final class SourceTask implements MapPartitionsFunction<byte[], byte[]> {
         return rows.iterator();
     }
 
-    /** Yields the frames of parts of journals, one part after the other. */
+    /** Yields the frames of ranges of journals, one range after the other, and counts them in the task's account. */
     static final class Parts implements Iterator<JournalRow>, Closeable {
         private final Settings settings;
         private final Iterator<byte[]> parts;

@@ -4,7 +4,7 @@ import java.util.zip.CRC32;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.Json;
 
-/** Collects the facts for the descriptor of a file that is being staged. */
+/** Counts and checksum of a file that is being staged, for the descriptor with which the driver publishes it. */
 final class StagedFile {
     private final int port;
     private final String path;
@@ -31,6 +31,7 @@ final class StagedFile {
                 "partition", partition);
     }
 
+    /** Says whether a remote egress has staged the same content as was sent. */
     boolean isSame(int otherPort, long otherBytes, long otherCrc, long otherMessages) {
         return otherPort == port && otherBytes == bytes && otherCrc == crc.getValue() && otherMessages == messages;
     }

@@ -22,7 +22,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
-import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.ChainedIterator;
 
 /** Reads staged files as rows, for a sink that Spark writes. */
 public final class StagedRows {
@@ -59,7 +59,7 @@ public final class StagedRows {
     }
 
     /** The rows of a file. One frame is in memory at a time. */
-    private static final class FileRows extends Flattened<Row> {
+    private static final class FileRows extends ChainedIterator<Row> {
         private final Path path;
         private final boolean joins;
         private final DataInputStream input;

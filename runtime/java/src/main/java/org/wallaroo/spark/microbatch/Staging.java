@@ -6,9 +6,9 @@ import java.util.Locale;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
-/** Takes the output of one task attempt, before it is known whether Spark uses this attempt or another one. */
+/** Stages the output of one task attempt: only if Spark uses this attempt, the driver publishes the output later. */
 interface Staging {
-    /** Returns the receiver of an attempt's output: a directory of this machine, or a remote egress. */
+    /** Returns the place for an attempt's output: files in a directory of this machine, or a remote egress. */
     static Staging of(Settings settings, Attempt attempt) {
         return settings.staging().isEmpty()
                 ? new StagedStream(settings.egress(), settings.egressEpoch(), attempt)

@@ -8,20 +8,21 @@ import org.apache.spark.sql.streaming.StatefulProcessorWithInitialState;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 import org.wallaroo.spark.bucket.SparkBucketStore;
-import org.wallaroo.spark.query.Applied;
+import org.wallaroo.spark.query.AppliedSettings;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.rpc.Credentials;
 import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.stage.Level;
+import org.wallaroo.spark.state.FinalStates;
 import org.wallaroo.spark.state.FirstLogs;
-import org.wallaroo.spark.state.LeftStates;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * Runs a level after a shuffle: all buckets of a partition, whose states are in Spark's store.
+ * Spark's operator with state, which runs a level after a shuffle: all buckets of a partition, whose states are in
+ * Spark's store.
  *
  * <p>If the application is applied, a query may begin with states, and a batch may return the states at its end.
  */
@@ -53,14 +54,14 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
     @Override
     public Iterator<byte[]> handleInputRows(
             Integer key, Iterator<byte[]> rows, TimerValues timers) {
-        return CollectionConverters.asScala(PlainRows.of(settings, () -> made(key, CollectionConverters.asJava(rows))));
+        return CollectionConverters.asScala(PlainErrors.of(settings, () -> made(key, CollectionConverters.asJava(rows))));
     }
 
     private java.util.Iterator<byte[]> made(Integer key, java.util.Iterator<byte[]> input) {
         Credentials.putAll(credentials);
         Attempt attempt = Attempt.current();
         if (settings.applied() != null && settings.applied().isStream()) {
-            new KeptFacts(settings, number).check(store);
+            new ProgramCheck(settings, number).check(store);
         }
         TaskAccount account = new TaskAccount(attempt, number);
         LevelOutput output = new LevelOutput(settings, number, attempt, account, false);
@@ -72,24 +73,24 @@ final class StateTask extends StatefulProcessorWithInitialState<Integer, byte[],
             level.close();
         });
         if (first != null) {
-            first.end();
+            first.checkComplete();
         }
         if (settings.applied() == null) {
-            return new LevelRows(settings, number, input, level::leaving, output, account);
+            return new LevelRows(settings, number, input, level::flushSteps, output, account);
         }
         WindowTime time = new WindowTime(settings);
         EventOrder order = new EventOrder(settings, number);
         LevelRows made = new LevelRows(settings, number, input,
-                items -> order.run(time.taken(items, store, number), level::leaving), output, account);
-        Applied applied = settings.applied();
+                items -> order.run(time.withLevelTicks(items, store, number), level::flushSteps), output, account);
+        AppliedSettings applied = settings.applied();
         return !applied.givesStates() ? made : new EndRows(made, settings.levels().get(number), scope,
-                bucket -> new LeftStates(store, bucket, applied.states()), output);
+                bucket -> new FinalStates(store, bucket, applied.states()), output);
     }
 
     private OperatorFailure twice(Integer port, byte[] key) {
-        return OperatorFailure.said("R716", "what", "the parameter `states`", "reason",
+        return OperatorFailure.of("R716", "what", "the parameter `states`", "reason",
                 "state \"%s\" has several rows of the key \"%s\"".formatted(
                         settings.applied().states().get(port), new String(key, StandardCharsets.UTF_8)),
-                "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])");
+                "fix", "keep one of them, e.g. with .dropDuplicates([\"name\", \"key\"])").forPeople();
     }
 }

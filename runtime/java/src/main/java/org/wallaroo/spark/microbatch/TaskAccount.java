@@ -13,9 +13,12 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.worker.WorkerConnection;
 
-/** The counts of one attempt of a task. {@code spark/account.py} compares the counts of a micro-batch's tasks. */
+/**
+ * The counts of one attempt of a task. Before a micro-batch is published, {@code spark/account.py} compares the counts
+ * of its tasks, to find lost or repeated messages.
+ */
 final class TaskAccount implements CallCounts {
-    /** An account without counts. */
+    /** The payload of a row that has nothing to count: it only makes Spark run a partition. */
     static final byte[] EMPTY = "{\"steps\": {}}".getBytes(StandardCharsets.UTF_8);
 
     private final Attempt attempt;
@@ -72,15 +75,18 @@ final class TaskAccount implements CallCounts {
         bytesByService += isSent ? bytes : 0;
     }
 
+    /** Counts the messages of a row that the task makes for a later level. */
     void made(int bucket, ShuffleRow row) {
         made.merge(List.of((long) bucket, (long) row.port()), row.messages(), Long::sum);
     }
 
+    /** Counts the messages of a row of an earlier level, by the task that made it. */
     void took(int bucket, ShuffleRow row) {
         taken.merge(List.of((long) bucket, row.maker().attempt(), (long) row.port()), row.messages(), Long::sum);
         makers.put(row.maker().attempt(), List.of(row.maker().level(), row.maker().partition()));
     }
 
+    /** Counts messages that were staged as output of a sink, or as dead letters. */
     void staged(int port, long messages) {
         staged.merge(port, messages, Long::sum);
     }
@@ -97,7 +103,7 @@ final class TaskAccount implements CallCounts {
     }
 
     /** Says whether a row of the last level is an account; other rows are frames. */
-    static boolean is(byte[] row) {
+    static boolean isAccount(byte[] row) {
         return row[0] == '{';
     }
 
@@ -111,7 +117,7 @@ final class TaskAccount implements CallCounts {
         return steps;
     }
 
-    /** Lets another account report the ends of processes, since nobody will read this account. */
+    /** Lets another account report the ends of workers' processes, since nobody will read this account. */
     void abort() {
         WorkerConnection.giveEndings(endings);
     }

@@ -6,10 +6,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.TaskContext;
 
 /**
- * Closes a thing when a task needs it no longer, at the latest at the end of the task.
+ * Closes a resource of a task, e.g. streams to a worker, when it is no longer needed, at the latest when the task ends.
  *
- * <p>A task may run many partitions, and all epochs of a continuous query. A listener of Spark for each of them would
- * keep what is closed until the task ends.
+ * <p>A task may run many partitions, and all epochs of a continuous query. A listener of Spark for each resource would
+ * keep closed resources in memory until the task ends.
  */
 final class TaskEnd {
     private static final Map<Long, Set<TaskEnd>> OPEN = new ConcurrentHashMap<>(); // by attempt
@@ -22,7 +22,7 @@ final class TaskEnd {
         this.open = open;
     }
 
-    /** Registers what the task that runs here must close. */
+    /** Registers the action that closes a resource of the task that runs here. */
     static synchronized TaskEnd of(Runnable close) {
         TaskContext context = TaskContext.get();
         long attempt = context.taskAttemptId();
@@ -37,7 +37,7 @@ final class TaskEnd {
         return made;
     }
 
-    /** Closes the thing, unless it is closed. */
+    /** Closes the resource now, unless it is closed. */
     void close() {
         if (open.remove(this)) {
             close.run();

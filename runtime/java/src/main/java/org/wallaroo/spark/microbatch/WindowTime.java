@@ -46,7 +46,7 @@ final class WindowTime {
      * @param source number of the source in the list of sources that Spark reads
      * @param latest the latest time of the task's rows; {@code Long.MIN_VALUE} if no row has a time
      */
-    List<JournalRow.Item> sent(int source, long latest) {
+    List<JournalRow.Item> tickOfTask(int source, long latest) {
         return areOfData() && latest != Long.MIN_VALUE ? List.of(tick(source, 0, latest)) : List.of();
     }
 
@@ -64,8 +64,8 @@ final class WindowTime {
         return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
     }
 
-    /** Notes the times of level 0's ticks. Returns a partition's frames with the level's own ticks instead of these. */
-    List<JournalRow.Item> taken(List<JournalRow.Item> items, SparkBucketStore store, int level) {
+    /** Returns a partition's frames with the ticks of a level in place of those that tasks of level 0 have sent. */
+    List<JournalRow.Item> withLevelTicks(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;
         }
@@ -84,9 +84,9 @@ final class WindowTime {
     }
 
     /**
-     * Returns the times of a batch's last ticks: the latest time of all rows, then times that end all windows. A batch that
-     * gives its states has only the first tick, and only if results come in the order of time: those of silent keys would
-     * come later than this order permits.
+     * Returns the times of a batch's last ticks: the latest time of all rows, then times that end all windows. A batch
+     * that gives its states has only the first tick, and only if results come in the order of time: those of silent
+     * keys would come later than this order permits.
      */
     private List<Long> ending(List<JournalRow.Item> sent) {
         long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();
@@ -116,7 +116,7 @@ final class WindowTime {
             String source = settings.records().get(item.origin()).name();
             latest.merge(source, Frames.timeMs(item.frame()), Math::max);
         }
-        store.noteTimes(Json.write(latest).getBytes(StandardCharsets.UTF_8));
+        store.storeTimes(Json.write(latest).getBytes(StandardCharsets.UTF_8));
         return latest;
     }
 

@@ -4,7 +4,7 @@ import org.apache.spark.TaskContext;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
 /**
- * The attempt of a task that runs here.
+ * An attempt of one of Spark's tasks. Spark repeats a failed task in another attempt.
  *
  * @param query id of Spark's streaming query; number of the execution of any other query
  * @param batch number of the batch; 0 if the query has no batches
@@ -19,6 +19,7 @@ public record Attempt(String query, long batch, int partition, long attempt) {
     /** Local property with the number of partitions of the stores of a streaming query, which its checkpoint keeps. */
     public static final String STORES = "spark.sql.streaming.internal.stateStore.partitions";
 
+    /** Returns the attempt that the calling thread runs. */
     public static Attempt current() {
         TaskContext context = TaskContext.get();
         String batch = context.getLocalProperty(BATCH);
@@ -27,7 +28,7 @@ public record Attempt(String query, long batch, int partition, long attempt) {
                 context.taskAttemptId());
     }
 
-    /** Returns the opening of a stage's stream with the ids of this attempt. */
+    /** Returns the first message of a stream to a worker: the stage's message with the ids of this attempt. */
     public Opening opening(Opening stage) {
         return stage.toBuilder().setQuery(query).setBatch(batch).setPartition(partition).setAttempt(attempt).build();
     }

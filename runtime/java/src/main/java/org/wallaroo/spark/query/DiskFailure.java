@@ -5,7 +5,7 @@ import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.util.Map;
 
-/** Recognizes a disk that takes no more data; {@code durable/file.py} has the same findings. */
+/** Recognizes a disk that takes no data, e.g. because it is full; {@code durable/file.py} has the same findings. */
 public final class DiskFailure {
     private static final String FREE = "free some space";
     private static final Map<String, String> REMEDIES = Map.of(

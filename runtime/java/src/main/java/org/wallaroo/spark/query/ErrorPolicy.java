@@ -9,8 +9,8 @@ import org.wallaroo.spark.message.LetterFrame;
 /**
  * The rule for dead letters that end the query; {@code topology/error_policy.py} has the same rule.
  *
- * @param fails whether dead letters of parts without their own policy end the query
- * @param parts whether dead letters of a part end the query, by its path
+ * @param fails whether dead letters of sources, steps and sinks without their own policy end the query
+ * @param parts for each source, step or sink with its own policy, by path, whether its dead letters end the query
  */
 public record ErrorPolicy(boolean fails, Map<String, Boolean> parts) {
     /**

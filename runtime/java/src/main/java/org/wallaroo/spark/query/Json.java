@@ -15,7 +15,7 @@ import java.util.Map;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
-/** JSON, with the library that Spark brings. */
+/** Reads and writes JSON, with the library that Spark brings. */
 public final class Json {
     private static final ObjectMapper MAPPER = new ObjectMapper()
             .setPropertyNamingStrategy(PropertyNamingStrategies.SNAKE_CASE)
@@ -25,7 +25,7 @@ public final class Json {
 
     private Json() {}
 
-    /** Reads messages of protobuf in base64. */
+    /** Returns a reader of a field that has a message of protobuf in base64. */
     private static <T> JsonDeserializer<T> message(Parser<T> parser) {
         return new JsonDeserializer<>() {
             @Override
@@ -60,6 +60,7 @@ public final class Json {
         }
     }
 
+    /** Returns a JSON object; {@code pairs} has its names and values in turn. */
     public static String object(Object... pairs) {
         Map<String, Object> fields = new LinkedHashMap<>();
         for (int i = 0; i < pairs.length; i += 2) {

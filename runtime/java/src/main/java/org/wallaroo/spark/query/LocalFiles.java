@@ -8,7 +8,10 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
-/** Files of this machine, for Spark. Without its native library Hadoop starts a process, chmod, for each new file. */
+/**
+ * Hadoop's file system for files of this machine, except that it sets their permissions in this process. Without its
+ * native library, Hadoop starts a process (chmod) for each new file.
+ */
 public final class LocalFiles extends LocalFileSystem {
     public LocalFiles() {
         super(new Raw());

@@ -35,7 +35,7 @@ public final class OperatorFailure extends RuntimeException {
         this.text = text;
     }
 
-    /** Returns the same error without the fields that only Wallaroo's driver reads. */
+    /** Returns the same error without the fields for Wallaroo's driver. A user's own query has no such driver. */
     public OperatorFailure forPeople() {
         OperatorFailure same = new OperatorFailure(text);
         same.setStackTrace(getStackTrace());
@@ -43,7 +43,7 @@ public final class OperatorFailure extends RuntimeException {
     }
 
     /**
-     * Returns the error of a code.
+     * Returns an error of the catalogue.
      *
      * @param code of {@code errors.json}
      * @param values name and value of each placeholder of its text, in turn
@@ -55,11 +55,6 @@ public final class OperatorFailure extends RuntimeException {
         }
         String fields = Json.object((Object[]) texts);
         return new OperatorFailure(Catalogue.text(code, texts), "{\"code\": \"" + code + "\", \"values\": " + fields + "}");
-    }
-
-    /** Returns the error of a code with its full text: in a user's own query, no driver of Wallaroo adds this text. */
-    public static OperatorFailure said(String code, String... values) {
-        return new OperatorFailure(Catalogue.text(code, values));
     }
 
     /**
@@ -86,7 +81,7 @@ public final class OperatorFailure extends RuntimeException {
     }
 
     /**
-     * Returns the error of a dead letter that ends the query.
+     * Returns the error of a dead letter that ends the query of a run. The driver makes its text from the letter.
      *
      * @param letter a serialized {@code DeadLetter}
      */
@@ -97,7 +92,7 @@ public final class OperatorFailure extends RuntimeException {
     /**
      * Returns the error of a dead letter that ends a user's own query.
      *
-     * @param letter what failed
+     * @param letter the dead letter
      * @param wayOut advice to the user: how such a letter no longer ends the query
      */
     public static OperatorFailure ended(DeadLetter letter, String wayOut) {

@@ -1,7 +1,7 @@
 package org.wallaroo.spark.query;
 
 /**
- * A source that Spark reads, with the properties that tasks need.
+ * The driver's settings of a source that Spark reads, such as a topic in micro-batches, for the tasks of the query.
  *
  * @param port number of the source in the plan
  * @param stage number of the stage of level 0 that takes its messages

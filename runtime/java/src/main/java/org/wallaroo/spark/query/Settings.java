@@ -11,7 +11,8 @@ import org.wallaroo.spark.message.Origins;
 /**
  * The driver's settings of a query, which tasks get as text. Settings of the other mode are 0 or null.
  *
- * @param text the settings as a JSON object, which {@code spark/operators.py} or {@code spark/realtime/settings.py} writes
+ * @param text the settings as a JSON object, which {@code spark/operators.py} or {@code spark/realtime/settings.py}
+ *     writes; it also identifies the query
  * @param levels for each level its stages, in the order in which they run; level 0 runs the sources, and each later
  *     level begins with state
  * @param controls ports of the control messages (ticks, visits) that at least one stage takes
@@ -41,10 +42,11 @@ import org.wallaroo.spark.message.Origins;
  */
 public record Settings(
         String text, List<List<StageSettings>> levels, Set<Integer> controls, Map<Integer, Origins.Topic> topics,
-        Set<Integer> timedTopics, ErrorPolicy policy, Applied applied, List<RecordSource> records,
+        Set<Integer> timedTopics, ErrorPolicy policy, AppliedSettings applied, List<RecordSource> records,
         boolean controlsPrecede, List<Integer> targets, List<Set<Integer>> laterPorts, List<JsonNode> journals,
         int parts, long waitMs, String staging, String egress, long egressEpoch, String journal, String journalId,
         String gateway, long gatewayEpoch, int rowBytes, long batchBytes, long batchMs, long idleMs, long flushMs) implements Serializable {
+    /** Reads settings from their text. Spark serializes them as this text, too. */
     public static Settings of(String text) {
         return Json.read(((ObjectNode) Json.parse(text)).put("text", text), Settings.class);
     }

@@ -13,10 +13,11 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
  * @param start request with which tasks start a worker that the driver has not started
  * @param deadlineMs milliseconds for which a call may make no progress
  * @param init request of the handshake with the worker
- * @param opening opening of a stream
+ * @param opening first message of each stream to the worker
  * @param hasState whether the stage has state
  * @param entries ports of the frames that enter the stage
- * @param block number of the stage's first block of origins; a block has one origin for each bucket
+ * @param block number of the stage's first block. A block is a range of numbers, one for each bucket: they name the
+ *     bucket in Spark's store, and are the origins of its outputs
  * @param flushBytes bytes of frames after which a bucket's call ends, since it keeps its frames for a repetition
  * @param sampledBelow number that selects the reported traces, see {@code TraceParent}; 0 for none
  */

@@ -1,2 +1,2 @@
-/** The settings of a query, the task that runs here, and the errors of operators. */
+/** The settings of a query, the attempt of its running task, and the errors of operators. */
 package org.wallaroo.spark.query;

@@ -3,8 +3,8 @@ package org.wallaroo.spark.realtime;
 import java.nio.ByteBuffer;
 import java.util.List;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
-import org.wallaroo.spark.publish.RowSink;
 import org.wallaroo.spark.query.OperatorFailure;
+import org.wallaroo.spark.sink.RowSink;
 
 /** Reports to the driver the offset of the last barrier of a batch. The engine delivers outputs. */
 public final class BatchSink extends RowSink {

@@ -6,14 +6,14 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.connector.read.streaming.PartitionOffset;
 import org.apache.spark.sql.connector.read.streaming.SupportsRealTimeRead;
-import org.wallaroo.spark.engine.TaskSide;
+import org.wallaroo.spark.engine.EngineClient;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Reports the engine's progress to the task of a batch: a row for each barrier, and for each request to Spark's store.
- * A row is the offset of the latest barrier.
+ * Reads the only partition of a batch. It returns a row for each barrier of the engine, and for each request of the
+ * engine to Spark's store. A row is the offset of the latest barrier.
  *
  * <p>A batch ends when Spark's time for it is over, or when the driver stops. A batch with input also ends after a set
  * time, a set number of bytes, or a pause of the input. The engine goes on when a batch ends.
@@ -21,7 +21,7 @@ import org.wallaroo.spark.query.Settings;
 final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> {
     private final Settings settings;
     private final JournalOffset start;
-    private final TaskSide task; // link to the engine
+    private final EngineClient engine;
     private final long begin = System.nanoTime();
     private long latest = begin; // time of the latest barrier
     private JournalRow.Place place;
@@ -30,7 +30,7 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
     JournalPartitionReader(JournalStream.Begin begin) {
         settings = begin.settings();
         start = begin.start();
-        task = TaskSide.begin(settings, start);
+        engine = EngineClient.begin(settings, start);
         place = new JournalRow.Place(start.offset(), start.messages(), -1);
     }
 
@@ -77,10 +77,10 @@ final class JournalPartitionReader implements SupportsRealTimeRead<InternalRow> 
             end = Math.min(end, begin + TimeUnit.MILLISECONDS.toNanos(settings.batchMs()));
             end = Math.min(end, latest + TimeUnit.MILLISECONDS.toNanos(settings.idleMs()));
         }
-        if (!task.await(end - System.nanoTime())) {
+        if (!engine.await(end - System.nanoTime())) {
             return false;
         }
-        JournalRow.Place reached = task.reached();
+        JournalRow.Place reached = engine.reached();
         if (reached != null) {
             latest = reached.equals(place) ? latest : System.nanoTime();
             place = reached;

@@ -5,7 +5,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 import org.wallaroo.spark.journal.JournalFormat;
 import org.wallaroo.spark.query.Settings;
 
-/** The source of a query in real time: rows are offsets of barriers; the option {@code settings} has {@link Settings}. */
+/** Spark's source in real-time mode: rows are offsets of barriers. The option {@code settings} has {@link Settings}. */
 public final class JournalSource extends JournalFormat {
     @Override
     protected MicroBatchStream stream(CaseInsensitiveStringMap options) {

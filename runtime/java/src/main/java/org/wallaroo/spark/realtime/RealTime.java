@@ -6,16 +6,15 @@ import org.apache.spark.sql.Encoders;
 import org.apache.spark.sql.Row;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.streaming.OutputMode;
-import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.StreamingQuery;
 import org.apache.spark.sql.streaming.StreamingQueryProgress;
 import org.apache.spark.sql.streaming.TimeMode;
-import org.wallaroo.spark.account.Numbers;
+import org.wallaroo.spark.account.MonitorNumbers;
 import org.wallaroo.spark.engine.Engine;
 import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.query.Settings;
 
-/** Makes, observes and ends the query of a plan in real-time mode, for the driver. */
+/** The calls of the driver program in Python for a query in real-time mode: make, observe and end it. */
 public final class RealTime {
     private static final int ONLY_KEY = 0;
 
@@ -36,18 +35,14 @@ public final class RealTime {
                 .as(Encoders.BINARY())
                 .coalesce(1); // with one shuffle partition there is no shuffle: a batch is one task
         if (settings.levels().size() > 1) {
-            rows = keyed(rows, new StateKeeper());
+            rows = rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
+                    .transformWithState(new StateKeeper(), TimeMode.None(), OutputMode.Update(), Encoders.BINARY());
         }
         return rows.toDF("barrier");
     }
 
-    private static Dataset<byte[]> keyed(Dataset<byte[]> rows, StatefulProcessor<Integer, byte[], byte[]> processor) {
-        return rows.groupByKey((MapFunction<byte[], Integer>) row -> ONLY_KEY, Encoders.INT())
-                .transformWithState(processor, TimeMode.None(), OutputMode.Update(), Encoders.BINARY());
-    }
-
     /** Returns the name of the sink's format for Spark. */
-    public static String sink() {
+    public static String sinkFormat() {
         return BatchSink.class.getName();
     }
 
@@ -64,25 +59,26 @@ public final class RealTime {
         StreamingQueryProgress last = query.lastProgress();
         long batch = last == null ? -1 : last.batchId();
         int isActive = query.isActive() ? 1 : 0;
-        Numbers numbers = Numbers.of(text);
+        MonitorNumbers numbers = MonitorNumbers.of(text);
         return isActive + " " + (numbers.isReading() ? 1 : 0) + " " + numbers.messages() + " " + batch
                 + " " + numbers.changes() + " " + numbers.lastVisit();
     }
 
     /**
-     * Returns the counts of a query's parts, as JSON. All output of input before {@code offset} is in the outbox.
-     * {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path. {@code stores}
-     * has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the visit, for the latest
-     * visits before the offset {@code barrier}. {@code times} has messages since the last call by kind and milliseconds.
+     * Returns the counts of a query's sources, steps and sinks, as JSON. All output of input before {@code offset} is
+     * in the outbox. {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path.
+     * {@code stores} has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the
+     * visit, for the latest visits before the offset {@code barrier}. {@code times} has messages since the last call by
+     * kind and milliseconds.
      *
      * @param text settings of the query
      */
     public static String numbers(String text) {
-        return Numbers.of(text).take();
+        return MonitorNumbers.of(text).take();
     }
 
     /**
-     * Ends the running batch of a query as soon as it has input, because a source waits for its commit.
+     * Ends the running batch of a query as soon as it has a barrier, because the gateway waits for its commit.
      *
      * @param text settings of the query
      */

@@ -7,11 +7,11 @@ import org.apache.spark.sql.streaming.StatefulProcessor;
 import org.apache.spark.sql.streaming.TimeMode;
 import org.apache.spark.sql.streaming.TimerValues;
 import org.wallaroo.spark.bucket.SparkBucketStore;
-import org.wallaroo.spark.engine.TaskSide;
+import org.wallaroo.spark.engine.EngineClient;
 import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Spark's state operator. For each row of the source, does the engine's work on the state store, then passes it on. */
+/** Spark's operator with state. For each row of the source it does the engine's work on Spark's store. */
 final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
     private static final long serialVersionUID = 1L;
 
@@ -27,7 +27,7 @@ final class StateKeeper extends StatefulProcessor<Integer, byte[], byte[]> {
         List<byte[]> passed = new ArrayList<>();
         while (rows.hasNext()) {
             passed.add(rows.next());
-            TaskSide.current().serve(store);
+            EngineClient.current().serve(store);
         }
         return CollectionConverters.asScala(passed.iterator());
     }

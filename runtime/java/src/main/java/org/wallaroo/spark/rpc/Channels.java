@@ -73,7 +73,7 @@ public final class Channels {
                 .keepAliveTime(KEEPALIVE_S, TimeUnit.SECONDS)
                 .keepAliveTimeout(KEEPALIVE_ANSWER_S, TimeUnit.SECONDS)
                 .maxInboundMessageSize(SERVICE_MESSAGE_BYTES)
-                .intercept(Credentials.of(address));
+                .intercept(Credentials.interceptor(address));
         SslContext authority = Credentials.authority(address);
         return built(authority == null ? builder.usePlaintext() : builder.sslContext(authority));
     }
@@ -101,7 +101,7 @@ public final class Channels {
         loop().schedule(action, milliseconds, TimeUnit.MILLISECONDS);
     }
 
-    /** Returns the options of a call for which the channel requests no replies, because the caller does. */
+    /** Returns the options of a call that requests its replies itself. For other calls, the channel requests them. */
     static CallOptions byHand() {
         return CallOptions.DEFAULT.withOption(BY_HAND, true);
     }
@@ -157,6 +157,7 @@ public final class Channels {
         return loop;
     }
 
+    /** Describes a method of a gRPC service by its full name, and the parsers of its messages. */
     public static <Q extends MessageLite, R extends MessageLite> MethodDescriptor<Q, R> method(
             String name, MethodDescriptor.MethodType type, Parser<Q> request, Parser<R> reply) {
         return MethodDescriptor.<Q, R>newBuilder()

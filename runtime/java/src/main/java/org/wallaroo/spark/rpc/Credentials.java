@@ -60,7 +60,7 @@ public final class Credentials {
     }
 
     /** Returns the interceptor that adds the token of a service to each call. */
-    static ClientInterceptor of(String address) {
+    static ClientInterceptor interceptor(String address) {
         return new ClientInterceptor() {
             @Override
             public <Q, R> ClientCall<Q, R> interceptCall(

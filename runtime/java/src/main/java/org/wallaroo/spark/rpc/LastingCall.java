@@ -9,10 +9,11 @@ import java.util.EnumSet;
 import java.util.Set;
 
 /**
- * A call that a service answers as long as the service lives. The call is made again while the service is away.
+ * A call that a gateway answers with a stream of replies that has no end. If the connection breaks or the gateway
+ * restarts, the call is made again and again until it is answered.
  *
- * <p>The driver decides how long a service may be away, by asking the service for its status. A service that
- * refuses the call, or fails too many calls without a reply, is an error.
+ * <p>The driver decides how long a service may be away, by asking the service for its status. If the service
+ * refuses the call, or too many calls in succession fail without a reply, the caller gets the error.
  *
  * @param <Q> type of the request
  * @param <R> type of the replies
@@ -43,7 +44,7 @@ public final class LastingCall<Q, R> implements AutoCloseable {
         /** Takes a reply. */
         void take(R reply);
 
-        /** Records that no further reply will come. */
+        /** Gets the error after which the call is not made again. */
         void fail(ReplyQueue.StreamEnded why);
     }
 
@@ -89,22 +90,18 @@ public final class LastingCall<Q, R> implements AutoCloseable {
 
         @Override
         public void onClose(Status status, Metadata trailers) {
-            again(status, trailers);
-        }
-    }
-
-    private void again(Status status, Metadata trailers) {
-        synchronized (LastingCall.this) {
-            if (isOver) {
-                return;
+            synchronized (LastingCall.this) {
+                if (isOver) {
+                    return;
+                }
+                failures += AWAY.contains(status.getCode()) ? 0 : 1;
+                if (!REFUSED.contains(status.getCode()) && failures < FAILURE_LIMIT) {
+                    Channels.later(AGAIN_MS, LastingCall.this::open);
+                    return;
+                }
+                isOver = true;
             }
-            failures += AWAY.contains(status.getCode()) ? 0 : 1;
-            if (!REFUSED.contains(status.getCode()) && failures < FAILURE_LIMIT) {
-                Channels.later(AGAIN_MS, this::open);
-                return;
-            }
-            isOver = true;
+            caller.fail(new ReplyQueue.StreamEnded(status, trailers));
         }
-        caller.fail(new ReplyQueue.StreamEnded(status, trailers));
     }
 }

@@ -11,7 +11,7 @@ import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
 /**
- * One open call of gRPC: it sends requests, and collects replies in a queue.
+ * One open call of gRPC. A thread of gRPC collects the replies in a queue, from which the caller takes them.
  *
  * @param <Q> type of the requests
  * @param <R> type of the replies
@@ -54,7 +54,7 @@ public class ReplyQueue<Q, R> extends ClientCall.Listener<R> {
     }
 
     /**
-     * Sends a request as soon as the requests before it are sent.
+     * Sends a request after the connection has taken the requests before it, so that few requests are in memory.
      *
      * @throws StreamEnded if the call has ended, or earlier requests are not sent within {@code milliseconds}
      */

@@ -30,7 +30,7 @@ public final class ServiceFailure {
         Status.Code code = error.status().getCode();
         byte[] packed = error.trailers().get(FAILURES);
         if (code == Status.Code.FAILED_PRECONDITION && packed != null) {
-            return found(packed, error);
+            return reported(packed, error);
         }
         if (!Channels.isRemote(address)) {
             return OperatorFailure.of("R617", "process", kind, "reason",
@@ -48,7 +48,7 @@ public final class ServiceFailure {
         return PASSING.contains(error.status().getCode()) && error.trailers().get(FAILURES) == null;
     }
 
-    private static RuntimeException found(byte[] packed, ReplyQueue.StreamEnded error) {
+    private static RuntimeException reported(byte[] packed, ReplyQueue.StreamEnded error) {
         try {
             JsonNode findings = Json.parse(new String(packed, StandardCharsets.UTF_8));
             return findings.isEmpty() ? error : OperatorFailure.found(findings);

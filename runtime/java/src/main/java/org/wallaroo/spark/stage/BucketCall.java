@@ -26,10 +26,11 @@ import wallaroo.worker.v1.WorkerOuterClass.StateLog;
 import wallaroo.worker.v1.WorkerOuterClass.Version;
 
 /**
- * A call of the worker for one bucket. Outputs of a part may be released at once, state changes come at the call's end.
+ * A call of the worker for one bucket, which gets frames in parts. In real-time mode the worker releases the outputs of
+ * a part at once. Changes of states come when the call ends.
  *
  * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Outputs of parts that
- * were released before are dropped, except new dead letters: {@link LettersLeft} drops only emitted letters.
+ * were released before are dropped, except new dead letters: {@link EmittedLetters} drops only emitted letters.
  */
 final class BucketCall {
     // Codes of failures that a careful repetition can attribute to one message.
@@ -46,7 +47,7 @@ final class BucketCall {
     private final boolean releases;
     private final Map<Integer, Long> came = new HashMap<>(); // messages by port, of all parts
     private final Map<Integer, Long> gone = new HashMap<>(); // messages by port, of parts released on this stream
-    private final LettersLeft letters = new LettersLeft();
+    private final EmittedLetters letters = new EmittedLetters();
     private long bytes;
     private long index;
     private int sent; // number of parts sent on the open stream
@@ -170,18 +171,18 @@ final class BucketCall {
             Reply reply = stream.receive(quarantine);
             switch (reply.getKindCase()) {
                 case NEED_STATE -> {
-                    checkIndex(channel, reply.getNeedState().getIndex());
+                    channel.checkIndex(reply.getNeedState().getIndex(), index);
                     pending.clear();
                     changes.clear();
                     sendLog(stream, store.log(number, version));
                 }
                 case OUTPUT -> {
-                    checkIndex(channel, reply.getOutput().getIndex());
+                    channel.checkIndex(reply.getOutput().getIndex(), index);
                     audit.output(reply.getOutput());
                     pending.add(reply.getOutput());
                 }
                 case RELEASED -> {
-                    checkIndex(channel, reply.getReleased().getIndex());
+                    channel.checkIndex(reply.getReleased().getIndex(), index);
                     release(channel, released);
                 }
                 case CHANGE -> keep(channel, reply.getChange());
@@ -198,7 +199,7 @@ final class BucketCall {
         }
     }
 
-    /** Repeats the call carefully if that can show which message is the cause; otherwise raises the failure. */
+    /** Lets the call be repeated one message at a time if this can show the cause; otherwise raises the failure. */
     private void fail(WorkerChannel channel, Failure failure, int generation) {
         if (HEALED_BY_CARE.contains(failure.getCode()) && !quarantine.isCareful()) {
             quarantine.beCareful();
@@ -210,12 +211,6 @@ final class BucketCall {
     /** Signals that a call must be made again by the same process of the worker. */
     static final class Repeated extends RuntimeException {
         private static final long serialVersionUID = 1L;
-    }
-
-    private void checkIndex(WorkerChannel channel, long found) {
-        if (found != index) {
-            throw channel.brokeRules("a reply of call " + found + " came out of turn; call " + index + " is not done");
-        }
     }
 
     private void sendLog(WorkerStream stream, List<byte[]> entries) {
@@ -250,7 +245,7 @@ final class BucketCall {
     }
 
     private void keep(WorkerChannel channel, StateChange change) {
-        checkIndex(channel, change.getIndex());
+        channel.checkIndex(change.getIndex(), index);
         for (ByteString entry : change.getEntriesList()) {
             byte[] bytes = entry.toByteArray();
             audit.change(bytes);
@@ -259,7 +254,7 @@ final class BucketCall {
     }
 
     private void finish(WorkerChannel channel, Done reply) {
-        checkIndex(channel, reply.getIndex());
+        channel.checkIndex(reply.getIndex(), index);
         if (reply.getNonce() == 0) {
             throw channel.brokeRules("a version's nonce is 0");
         }

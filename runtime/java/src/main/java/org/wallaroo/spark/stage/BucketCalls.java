@@ -14,13 +14,12 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Fault;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.Audit;
-import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Suspect;
+import org.wallaroo.spark.worker.TimeLimit;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
 import org.wallaroo.spark.worker.WorkerStream;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
-import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 
 /** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
@@ -36,7 +35,7 @@ final class BucketCalls {
     private final Audit audit;
     private final CallCounts account;
     private final boolean endsAtOnce;
-    private final Deadline deadline;
+    private final TimeLimit timeLimit;
     private final Map<Integer, BucketCall> open = new LinkedHashMap<>();
     private final int first; // number of bucket 0 in the store
     private final Map<Integer, WorkerStream> streams = new HashMap<>();
@@ -50,7 +49,7 @@ final class BucketCalls {
         this.audit = channel.audit(opening.getStage());
         this.account = account;
         this.endsAtOnce = endsAtOnce;
-        this.deadline = new Deadline(settings.deadlineMs());
+        this.timeLimit = new TimeLimit(settings.deadlineMs());
         this.first = settings.block() * opening.getStage().getBucketCount();
     }
 
@@ -60,9 +59,9 @@ final class BucketCalls {
     }
 
     /**
-     * Runs frames of any buckets as the next parts of their calls.
+     * Sends frames of any buckets as the next parts of the buckets' calls, and returns the outputs of these parts.
      *
-     * @param items frames with their buckets, all of one stretch of the journal
+     * @param items frames with their buckets, all of one range of the journal
      * @return iterator over outputs; the origin of an output is the store's number of the bucket that emitted it
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items) {
@@ -148,10 +147,10 @@ final class BucketCalls {
         List<BucketCall> waiting = asked;
         while (true) {
             try {
-                waiting.forEach(call -> call.send(stream(call)));
+                waiting.forEach(call -> call.send(stream(call.bucket())));
                 waiting.stream()
                         .limit(endsAtOnce ? 1 : waiting.size())
-                        .forEach(call -> call.receive(stream(call), store, channel, released));
+                        .forEach(call -> call.receive(stream(call.bucket()), store, channel, released));
                 break;
             } catch (WorkerGone gone) {
                 learn(gone);
@@ -176,14 +175,10 @@ final class BucketCalls {
         return calls;
     }
 
-    /** Opens streams of buckets in advance, but only as many as may be open at the same time, and reads all versions. */
+    /** Opens as many streams in advance as may be open at the same time, and reads the versions of all buckets. */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
         buckets.forEach(bucket -> store.version(first + bucket));
-    }
-
-    private WorkerStream stream(BucketCall call) {
-        return stream(call.bucket());
     }
 
     private WorkerStream stream(int bucket) {
@@ -191,9 +186,9 @@ final class BucketCalls {
         return streams.computeIfAbsent(bucket, this::opened);
     }
 
-    /** Opens the stream for the calls of a bucket. Calls of one stream do not overlap, so each bucket has its own one. */
+    /** Opens the stream of a bucket. Calls of one stream do not overlap, so each bucket needs its own stream. */
     private WorkerStream opened(int bucket) {
-        var stream = new WorkerStream(channel, bucket, WorkerChannel.PROCESS_STATE, opening, deadline);
+        var stream = new WorkerStream(channel, bucket, WorkerChannel.PROCESS_STATE, opening, timeLimit);
         stream.send(Request.newBuilder().setOpening(stream.opening()).build());
         return stream;
     }

@@ -3,7 +3,7 @@ package org.wallaroo.spark.stage;
 import java.util.Collection;
 import java.util.function.Consumer;
 
-/** Closes things one after the other. If one fails, the others are closed nevertheless. */
+/** Closes all resources of a collection. If one fails, the others are closed nevertheless. */
 final class Closing {
     private Closing() {}
 

@@ -12,9 +12,9 @@ import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.LetterFrame;
 import org.wallaroo.spark.worker.Audit;
-import org.wallaroo.spark.worker.Deadline;
 import org.wallaroo.spark.worker.Quarantine;
 import org.wallaroo.spark.worker.Suspect;
+import org.wallaroo.spark.worker.TimeLimit;
 import org.wallaroo.spark.worker.WorkerChannel;
 import org.wallaroo.spark.worker.WorkerGone;
 import org.wallaroo.spark.worker.WorkerStream;
@@ -26,14 +26,15 @@ import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
 /**
- * The calls of a stage without state. Data goes to the endpoints of the worker in turn; answers are in the same order.
+ * The calls of a stage without state. Data goes to the endpoints of the worker in turn. Answers are taken in the order
+ * in which the data was sent.
  *
  * <p>When the worker dies, unanswered data is sent to the next process. No output of such data was emitted before.
  */
 final class DataCalls {
     private final WorkerChannel channel;
     private final Opening opening;
-    private final Deadline deadline;
+    private final TimeLimit timeLimit;
     private final Audit audit;
     private final CallCounts account;
     private final Deque<Unanswered> unanswered = new ArrayDeque<>();
@@ -43,7 +44,7 @@ final class DataCalls {
     DataCalls(WorkerChannel channel, Opening opening, long deadlineMs, CallCounts account) {
         this.channel = channel;
         this.opening = opening;
-        this.deadline = new Deadline(deadlineMs);
+        this.timeLimit = new TimeLimit(deadlineMs);
         this.audit = channel.audit(opening.getStage());
         this.account = account;
     }
@@ -80,8 +81,8 @@ final class DataCalls {
         }
     }
 
-    /** Counts dead letters that came in place of messages. */
-    void pass(JournalRow.Item letters) {
+    /** Counts dead letters that came in place of messages, which the worker does not get. */
+    void countLetters(JournalRow.Item letters) {
         account.ran(opening.getStage().getId(), Frames.countByPort(letters.frame()));
         account.gave(opening.getStage().getId(), List.of(letters));
         LetterFrame.read(letters.frame()).letters().forEach(letter -> account.counters().count(List.of(
@@ -117,7 +118,7 @@ final class DataCalls {
         List<WorkerStream> opened = new ArrayList<>();
         try {
             for (int i = 0; i < channel.width(); i++) {
-                var stream = new WorkerStream(channel, i, WorkerChannel.PROCESS, opening, deadline);
+                var stream = new WorkerStream(channel, i, WorkerChannel.PROCESS, opening, timeLimit);
                 opened.add(stream);
                 stream.send(Request.newBuilder().setOpening(stream.opening()).build());
             }
@@ -150,13 +151,13 @@ final class DataCalls {
             switch (reply.getKindCase()) {
                 case OUTPUT -> {
                     Output output = reply.getOutput();
-                    checkIndex(output.getIndex(), data.index);
+                    channel.checkIndex(output.getIndex(), data.index);
                     audit.output(output);
                     left.merge(output.getPort(), Frames.count(output.getFrame().toByteArray(), 0), Long::sum);
                     outputs.add(output);
                 }
                 case DONE -> {
-                    checkIndex(reply.getDone().getIndex(), data.index);
+                    channel.checkIndex(reply.getDone().getIndex(), data.index);
                     Map<Integer, Long> came = Frames.countByPort(data.frames);
                     audit.call(came, left, reply.getDone().getCountsList(), List.of());
                     account.ran(opening.getStage().getId(), came);
@@ -167,12 +168,6 @@ final class DataCalls {
                 case FAILURE -> channel.failed(reply.getFailure(), stream.generation());
                 default -> throw channel.brokeRules("an empty reply came out of turn");
             }
-        }
-    }
-
-    private void checkIndex(long index, long expected) {
-        if (index != expected) {
-            throw channel.brokeRules("a reply of call " + index + " came out of turn; call " + expected + " is not done");
         }
     }
 }

@@ -11,7 +11,9 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.StageSettings;
 
-/** The stages of a level, which run one after the other: a later stage takes output of an earlier one. */
+/**
+ * A level: the stages between two shuffles. They run one after the other, and a later one takes output of earlier ones.
+ */
 public final class Level implements AutoCloseable {
     private final List<LevelStage> stages;
 
@@ -36,18 +38,18 @@ public final class Level implements AutoCloseable {
         return new Level(made);
     }
 
-    /** Runs rows that enter the level. Returns the output, and the rows that no stage of the level takes. */
+    /** Runs frames that enter the level. Returns the output, and the frames that no stage of the level takes. */
     public List<JournalRow.Item> run(List<JournalRow.Item> items) {
         return all(new Leaving(items, false));
     }
 
-    /** Runs the last rows before a flush as {@link #run} does, and ends all calls. */
+    /** Runs frames as {@link #run} does, and ends all calls, so that their changes can be stored. */
     public List<JournalRow.Item> flush(List<JournalRow.Item> items) {
         return all(new Leaving(items, true));
     }
 
     /** Does the same as {@link #flush} in steps. Each {@code next} runs a step, and returns its output. */
-    public Iterator<List<JournalRow.Item>> leaving(List<JournalRow.Item> items) {
+    public Iterator<List<JournalRow.Item>> flushSteps(List<JournalRow.Item> items) {
         return new Leaving(items, true);
     }
 
@@ -57,10 +59,10 @@ public final class Level implements AutoCloseable {
         return found;
     }
 
-    /** Yields the output of the level, step by step. Rows for a later stage are held until that stage runs. */
+    /** Yields the output of the level, step by step. Frames for a later stage are held until that stage runs. */
     private final class Leaving implements Iterator<List<JournalRow.Item>> {
         private final boolean flushes;
-        private Iterator<List<JournalRow.Item>> steps; // rows that enter the level, then outputs of the running stage
+        private Iterator<List<JournalRow.Item>> steps; // frames that enter the level, then outputs of the running stage
         private List<JournalRow.Item> held = new ArrayList<>();
         private int number = -1; // number of the running stage
         private boolean isFlushed = true; // whether the running stage was flushed
@@ -112,7 +114,7 @@ public final class Level implements AutoCloseable {
         }
     }
 
-    /** Does work in advance that would delay the first message. */
+    /** Opens streams and reads versions in advance, which would delay the first message. */
     public void warm() {
         stages.forEach(LevelStage::warm);
     }

@@ -4,7 +4,7 @@ import java.util.Iterator;
 import java.util.List;
 import org.wallaroo.spark.message.JournalRow;
 
-/** A stage of a level. The stage gets the frames of one stretch of the journal at a time. */
+/** A stage of a level (the stages between two shuffles). It gets the frames of one range of the journal at a time. */
 interface LevelStage {
     /** Says whether frames of a port enter the stage. */
     boolean takes(int port);
@@ -12,7 +12,7 @@ interface LevelStage {
     /**
      * Runs frames in steps. Each {@code next} of the returned iterator runs one step.
      *
-     * @param items frames that enter the stage, all of one stretch
+     * @param items frames that enter the stage, all of one range
      * @return iterator over outputs of steps; outputs with the same port and origin are in the order of sequences
      */
     Iterator<List<JournalRow.Item>> run(List<JournalRow.Item> items);
@@ -24,7 +24,7 @@ interface LevelStage {
      */
     List<JournalRow.Item> flush();
 
-    /** Does work in advance that would delay the first message. */
+    /** Opens streams and reads versions in advance, which would delay the first message. */
     void warm();
 
     /** Ends the streams. */

@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
 /**
- * A stage without state that processes output of other workers of its level.
+ * A stage without state that processes messages from stages of other workers in its level.
  *
  * <p>The messages of each port, bucket and sending stage are sent separately, so that their results are in the order of
  * sequences. The first stage may send messages to this stage, and so may each stage whose block of origins precedes
@@ -53,7 +53,7 @@ final class ReceivingStage implements LevelStage {
     }
 
     /**
-     * The content of one request.
+     * The content of one request to the worker.
      *
      * @param origin of the results
      */
@@ -89,7 +89,8 @@ final class ReceivingStage implements LevelStage {
     }
 
     /**
-     * Returns the origin of results: a number that is unique for an entry of this stage and the origin of its messages.
+     * Returns the origin of results: a number for each port of this stage and each origin of its messages. Within one
+     * origin, results are in the order of sequences.
      *
      * @param block first block of this stage; the driver reserves a block for each entry and sender
      * @param entry number of the entry, counted from 0

@@ -21,9 +21,9 @@ import wallaroo.worker.v1.WorkerOuterClass.Output;
 /**
  * Level 0: sends frames of the journal to the worker of the sources, and returns outputs in the order of the journal.
  *
- * <p>The level sends on output that is for its other workers. Some rows are in flight at the same time. When the
- * journal has no more frames, the level takes no row until the rows in flight are answered. A dead letter that comes in
- * place of its message, e.g. because the message is too large for a frame, passes through.
+ * <p>Output for stages of other workers in this level goes to them next. Some rows are in flight at the same time. When
+ * the journal has no more frames, the level takes no row until the rows in flight are answered. A dead letter that
+ * comes in place of its message, e.g. because the message is too large for a frame, passes through.
  */
 public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     private static final int WINDOW = 3;
@@ -51,7 +51,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     }
 
     /**
-     * Returns a level whose rows enter at one of its stages.
+     * Returns level 0 for rows that enter at one of its stages: the stage of the worker that decodes them.
      *
      * @param reader number of the stage that rows enter; earlier stages of the level get no frames
      */
@@ -102,7 +102,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         return Frames.isControl(item.port()) || item.port() == Frames.DEAD_LETTER_PORT;
     }
 
-    /** Splits a row into one item for all data, if it has any, and one item for each tick, visit and frame of letters. */
+    /** Splits a row into one item with all data, if any, and one for each tick, visit and frame of dead letters. */
     private JournalRow dividedOf(JournalRow row) {
         List<JournalRow.Item> items = new ArrayList<>();
         Arrivals arrivals = Arrivals.NONE;
@@ -113,7 +113,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
                 items.add(new JournalRow.Item(item.port(), item.bucket(), item.origin(), Frames.joined(data)));
             }
             Frames.ofPorts(item.frame(), controls).forEach(frame -> items.add(new JournalRow.Item(
-                    Frames.port(frame, 0), item.bucket(), item.origin(), Frames.control(frame))));
+                    Frames.port(frame, 0), item.bucket(), item.origin(), Frames.controlForWorker(frame))));
             Frames.ofPorts(item.frame(), Set.of(Frames.DEAD_LETTER_PORT)).forEach(frame -> items.add(
                     new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, item.origin(), frame)));
         }
@@ -125,7 +125,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         byte[] data = {};
         for (JournalRow.Item item : row.items()) {
             if (item.port() == Frames.DEAD_LETTER_PORT) {
-                calls.pass(item);
+                calls.countLetters(item);
             }
             if (isPassing(item)) {
                 items.add(item);
@@ -137,7 +137,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
                 items.add(new JournalRow.Item(output.getPort(), output.getBucket(), item.origin(), frame));
             }
         }
-        return new JournalRow(Kind.FRAMES, row.place(), origins.put(rest.run(items), data), row.arrivals());
+        return new JournalRow(Kind.FRAMES, row.place(), origins.addTo(rest.run(items), data), row.arrivals());
     }
 
     /** Ends the streams. */

@@ -11,9 +11,9 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * All levels that begin with state, one after the other.
+ * All levels that begin with state, one after the other, in the engine of real-time mode.
  *
- * <p>A row has the outputs of one stretch of the journal. A level runs a whole row before the next level begins with
+ * <p>A row has the outputs of one range of the journal. A level runs a whole row before the next level begins with
  * the row, and before the next row. So each bucket gets its messages in the same order, wherever rows begin and end.
  */
 public final class StateLevels implements AutoCloseable {

@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.worker.WorkerChannel;
 
-/** A stage with state, whose buckets run at the same time. */
+/** A stage with state. The calls of its buckets run at the same time. */
 final class StateStage implements LevelStage {
     private final BucketCalls calls;
     private final Set<Integer> entries;
@@ -41,7 +41,7 @@ final class StateStage implements LevelStage {
                 mine.add(item);
                 continue;
             }
-            for (int bucket : scope.of(buckets)) {
+            for (int bucket : scope.bucketsOf(buckets)) {
                 mine.add(new JournalRow.Item(item.port(), bucket, item.origin(), item.frame()));
             }
         }
@@ -59,7 +59,7 @@ final class StateStage implements LevelStage {
 
     @Override
     public void warm() {
-        calls.open(scope.of(buckets));
+        calls.open(scope.bucketsOf(buckets));
     }
 
     @Override

@@ -1,2 +1,2 @@
-/** The stages of a plan, level by level: calls of workers over rows of the journal. */
+/** The stages of a plan, level by level: frames go to workers, and their outputs to the next stages. */
 package org.wallaroo.spark.stage;

@@ -11,7 +11,9 @@ import org.apache.spark.sql.Row;
 import org.apache.spark.sql.RowFactory;
 import org.wallaroo.spark.query.Json;
 
-/** Reads the states that a user wants to see, as rows of port, key, encoding, size and value; see {@code choice.py}. */
+/**
+ * Reads the states that a user wants to see ({@code wallaroo state}), as rows of port, key, encoding, size and value.
+ */
 final class ChosenStates extends StoredLogs<Row> {
     private static final long serialVersionUID = 1L;
 
@@ -55,7 +57,7 @@ final class ChosenStates extends StoredLogs<Row> {
     }
 
     /**
-     * Describes the states that the user wants to see.
+     * The conditions for the states that the user wants to see; {@code state_store/choice.py} writes them.
      *
      * @param ports ports of the states
      * @param keys keys of the states; null for all keys

@@ -11,7 +11,10 @@ import java.util.function.BiFunction;
 import org.wallaroo.spark.bucket.BucketStore;
 import org.wallaroo.spark.bucket.BucketVersion;
 
-/** Writes the first logs of buckets, from the entries of {@link LoadRow}s. Pieces of a state are stored in order. */
+/**
+ * Writes the first logs of buckets into the store of a new checkpoint or query, from the entries of {@link LoadRow}s.
+ * The pieces of a large state may come in any order, and are stored in their order.
+ */
 public final class FirstLogs {
     private static final SecureRandom NONCES = new SecureRandom();
 
@@ -60,8 +63,8 @@ public final class FirstLogs {
         return row.note();
     }
 
-    /** Checks that all pieces have come. */
-    public void end() {
+    /** Checks that all pieces of all states have come. */
+    public void checkComplete() {
         if (!begun.isEmpty()) {
             throw new IllegalStateException("pieces of a state have not come");
         }

@@ -3,7 +3,7 @@ package org.wallaroo.spark.state;
 import java.nio.ByteBuffer;
 
 /**
- * A part of the log of a bucket that {@link LogLoader} writes.
+ * A row with an entry for the first log of a bucket, which {@link FirstLogs} stores after Spark's shuffle.
  *
  * @param target key by which Spark's shuffle brings the row to the partition of the bucket
  * @param bucket number of the bucket in Spark's store; -1 if the row has only a note

@@ -4,7 +4,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.List;
 import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;
@@ -18,10 +17,10 @@ final class LogEntry {
     final int encoding;
     final int count;
 
-    /** Number of the piece in this entry; -1 if the entry has whole states. */
+    /** Number of the piece of a large state that this entry has; -1 if the entry has whole states. */
     final int piece;
 
-    /** The number of pieces of the state. */
+    /** Number of pieces of the large state; 0 if the entry has whole states. */
     final int pieces;
 
     private final Columns columns;
@@ -64,7 +63,7 @@ final class LogEntry {
         }
     }
 
-    /** Returns the encoded header of a state's piece. */
+    /** Returns the encoded header of an entry with a piece of a large state. */
     static byte[] pieceHeader(int number, int count) {
         return ByteBuffer.allocate(PIECE_BYTES).order(ByteOrder.LITTLE_ENDIAN).putShort((short) PIECE.length())
                 .put(PIECE.getBytes(StandardCharsets.US_ASCII)).putInt(8).putInt(number).putInt(count).array();

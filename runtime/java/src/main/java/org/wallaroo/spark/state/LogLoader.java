@@ -12,7 +12,8 @@ import scala.collection.Iterator;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * The operator that writes the first logs of a new checkpoint. Operators of both modes later find these in the store.
+ * Spark's operator that writes the first logs of a new checkpoint, e.g. for a rescale. The operators of both modes
+ * later read these logs from the store.
  *
  * <p>Its input are serialized {@link LoadRow}s, and its output are the notes of these rows.
  */
@@ -41,7 +42,7 @@ final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
                 notes.add(note);
             }
         }
-        logs.end();
+        logs.checkComplete();
         return notes;
     }
 }

@@ -5,10 +5,10 @@ import java.util.Iterator;
 import java.util.List;
 import java.util.function.BiConsumer;
 import java.util.function.Consumer;
-import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.ChainedIterator;
 
-/** Turns states into rows of logs. Each row is written when a caller asks for it, so that few rows are in memory. */
-final class LogRows<T> extends Flattened<byte[]> {
+/** Turns states into {@link LoadRow}s. Rows are made when the caller asks for them, so that few are in memory. */
+final class LogRows<T> extends ChainedIterator<byte[]> {
     private final Iterator<T> states;
     private final LogWriter writer;
     private final BiConsumer<LogWriter, T> add;
@@ -19,10 +19,10 @@ final class LogRows<T> extends Flattened<byte[]> {
     /**
      * Makes the iterator.
      *
-     * @param layout layout of the logs
-     * @param states states to write
+     * @param layout of the logs
+     * @param states to write
      * @param add writes one state
-     * @param last writes the rows that follow all states
+     * @param last writes notes that follow all states
      */
     LogRows(LogWriter.Layout layout, Iterator<T> states, BiConsumer<LogWriter, T> add, Consumer<LogWriter> last) {
         this.states = states;
@@ -38,7 +38,7 @@ final class LogRows<T> extends Flattened<byte[]> {
         }
         if (made.isEmpty() && !hasEnded) {
             hasEnded = true;
-            writer.end();
+            writer.flush();
             last.accept(writer);
         }
         List<byte[]> rows = made;

@@ -13,7 +13,7 @@ import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Keys;
 import org.wallaroo.spark.query.Json;
 
-/** Writes states as entries of the logs of their buckets: small states together, a large state in pieces. */
+/** Writes states as entries of their buckets' logs: small states together in an entry, a large state in pieces. */
 final class LogWriter {
     static final int ENTRY_BYTES = 1 << 20;
     static final int PIECE_BYTES = 4 << 20;
@@ -56,7 +56,7 @@ final class LogWriter {
         this.out = out;
     }
 
-    /** Writes a state now, or later together with others. */
+    /** Writes a state now, or later in one entry with other states. */
     void add(StateKey key, StateValue value) {
         int bucket = Keys.bucketOf(key.key(), layout.buckets());
         EntryGroup group = new EntryGroup(bucket, key.port(), value.encoding());
@@ -74,17 +74,17 @@ final class LogWriter {
         pairs.bytes += bytes;
         heldBytes += bytes;
         if (heldBytes > HELD_BYTES) {
-            end();
+            flush();
         }
     }
 
     /** Writes the states that are not written yet. */
-    void end() {
+    void flush() {
         held.forEach(this::write);
         held.clear();
     }
 
-    /** Writes a note for the driver. */
+    /** Writes a row with a note for the driver, and without states. */
     void note(Object... fields) {
         out.accept(new LoadRow(layout.targets()[0], -1, 0, 0, 1, bytes(Json.object(fields)), new byte[0]));
     }

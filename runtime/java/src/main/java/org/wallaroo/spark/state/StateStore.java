@@ -19,7 +19,7 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.wallaroo.spark.bucket.SparkBucketStore;
 
-/** Shows states to the driver, and writes states into a new checkpoint. */
+/** The calls of the driver program in Python that read the states of a checkpoint, and write those of a new one. */
 public final class StateStore {
     private static final int NUMBER_BITS = 32;
     private static final StructType CHOSEN = new StructType()
@@ -61,7 +61,7 @@ public final class StateStore {
     }
 
     /**
-     * Returns, from the states in logs, the states that a user wants to see.
+     * Reads the states in logs, and returns those that a user wants to see.
      *
      * @param logs from {@link #logs}
      * @param choice see {@link ChosenStates}
@@ -71,7 +71,7 @@ public final class StateStore {
     }
 
     /**
-     * Returns logs as rows for {@link #load}.
+     * Returns the states of logs as rows for {@link #load}, for a checkpoint with other buckets.
      *
      * @param logs of a stage, from {@link #logs}
      * @param block of the stage in the new checkpoint
@@ -84,7 +84,7 @@ public final class StateStore {
     }
 
     /**
-     * Returns the values of a table of Goka's as rows for {@link #load}.
+     * Returns the values of a table of Goka as states, in rows for {@link #load}.
      *
      * @param values rows with a key, its value, and whether several partitions have values of this key
      * @param port of the states of the group

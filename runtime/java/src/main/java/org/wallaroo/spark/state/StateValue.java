@@ -4,7 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.util.List;
 
 /**
- * A state in the form in which a log contains it.
+ * A serialized state, as it is in the log of a bucket.
  *
  * @param encoding of the frame
  * @param size bytes of the serialized state

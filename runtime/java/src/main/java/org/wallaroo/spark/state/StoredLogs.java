@@ -6,13 +6,13 @@ import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.SparkBucketStore;
-import org.wallaroo.spark.query.Flattened;
+import org.wallaroo.spark.query.ChainedIterator;
 
 /**
- * Reads the logs of a partition of Spark's store, one bucket after the other.
+ * Reads the states of the buckets in a partition of Spark's store. A subclass turns the states into results.
  *
- * <p>Rows have a key and a value of {@link SparkBucketStore}. The version of a bucket comes first, then the entries of
- * its log in order.
+ * <p>The rows have a key and a value of {@link SparkBucketStore}, one bucket after the other. The version of a bucket
+ * comes first, then the entries of its log in order.
  *
  * @param <T> type of the results
  */
@@ -30,7 +30,7 @@ abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
         return new Buckets(rows);
     }
 
-    private final class Buckets extends Flattened<T> {
+    private final class Buckets extends ChainedIterator<T> {
         private final Iterator<Row> rows;
         private Row next; // the first row of the next bucket
 

@@ -13,7 +13,7 @@ import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 import wallaroo.record.v1.RecordOuterClass.GroupState;
 
-/** Makes states of a group from the values of its Goka table, in the form of {@link GroupState}. */
+/** Makes states of a group from the values of its Goka table, when a program comes from Goka. */
 final class TableStates implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
     private static final String PICKLE_HEAD = "\u0080\u0004cwallaroo.goka.state\nGroupState.from_bytes\nB"; // protocol 4
@@ -28,7 +28,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
     private final boolean isPython;
 
     /**
-     * Makes states of one table.
+     * Makes a function for the values of one table.
      *
      * @param port of the states
      * @param isPython whether the group's worker is in Python; otherwise it is in Go

@@ -1,2 +1,2 @@
-/** States in Spark's store outside of a query of an application: shown, and written into a new checkpoint. */
+/** States in Spark's store: read for users and rescales, and written as the first states of a checkpoint or query. */
 package org.wallaroo.spark.state;

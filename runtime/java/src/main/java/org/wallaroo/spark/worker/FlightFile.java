@@ -18,7 +18,10 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;
 
-/** The file in which a worker notes the message in flight of one stream; SPECIFICATION.md, section 4, has its content. */
+/**
+ * The file in which a worker notes the message in flight of one stream. If the process ends or hangs, this message is
+ * suspected. SPECIFICATION.md, section 4, defines the content.
+ */
 public final class FlightFile {
     /** Suffix of the file of a stream that was given up; the supervisor reads such files, too. */
     static final String LEFT = ".left";
@@ -32,7 +35,7 @@ public final class FlightFile {
     private boolean isOpen;
 
     /**
-     * The content of a file.
+     * The numbers at the beginning of the file, which the worker writes for each message.
      *
      * @param call number of the call in the stream
      * @param message 1 + ordinal of the message in flight; 0 if none is in flight
@@ -137,7 +140,7 @@ public final class FlightFile {
         }
     }
 
-    /** Removes the file. If a message is in flight, the supervisor gets the file: the message may end the process. */
+    /** Removes the file. If a message is in flight, the file is left to the supervisor: the process may end yet. */
     public synchronized void close() {
         if (!isOpen) {
             return;

@@ -15,9 +15,8 @@ import wallaroo.worker.v1.WorkerOuterClass.NodeKind;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
 
-/** Checks the form of each output and change of a stage. */
+/** The part of {@link Audit} that checks the form of each output and each state change. */
 final class FrameAudit {
-    private static final int FRAMED = 1;
     private static final int MOST_KEYS = 64; // number of keys checked per frame, each time other keys
     private static final int SHOWN = 80; // characters of a wrong value that an error shows
 
@@ -57,8 +56,8 @@ final class FrameAudit {
         if (Frames.port(frame, 0) != port) {
             throw refused("frame", "port " + Frames.port(frame, 0), "the output has " + port);
         }
-        if (frame[5] == FRAMED) {
-            throw refused("frame", "encoding " + FRAMED, "only sources have it");
+        if (frame[5] == Frames.FRAMED) {
+            throw refused("frame", "encoding " + Frames.FRAMED, "only sources have it");
         }
         if (isKeyed) {
             hasKeys("frame", frame);
@@ -90,14 +89,14 @@ final class FrameAudit {
     }
 
     private void hasKeys(String field, byte[] frame) {
-        if (Frames.count(frame, 0) > 0 && !Keys.are(frame)) {
+        if (Frames.count(frame, 0) > 0 && !Keys.isKeyed(frame)) {
             throw refused(field, "flags " + frame[4], "port " + Frames.port(frame, 0) + " has keys");
         }
     }
 
     private void keys(Output output, byte[] frame) {
         try {
-            for (byte[] key : Keys.some(frame, MOST_KEYS)) {
+            for (byte[] key : Keys.sample(frame, MOST_KEYS)) {
                 int bucket = Keys.bucketOf(key, stage.getBucketCount());
                 if (bucket != output.getBucket()) {
                     String text = shown(Json.write(new String(key, StandardCharsets.UTF_8)));

@@ -13,7 +13,10 @@ import org.wallaroo.spark.rpc.ReplyQueue;
 import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 
-/** Makes the first call to each endpoint of a process. The program that starts a worker checked its capabilities. */
+/**
+ * Connects to all endpoints (sockets) of a worker's process, and checks in the first call that protocol and interface
+ * fit. The program that has started the worker has checked its capabilities.
+ */
 final class Handshake {
     private static final MethodDescriptor<InitRequest, InitReply> INIT = Channels.method(
             "wallaroo.worker.v1.Worker/Init", MethodType.UNARY, InitRequest.parser(), InitReply.parser());

@@ -6,7 +6,7 @@ import org.wallaroo.spark.worker.Suspect.Cause;
 import wallaroo.worker.v1.WorkerOuterClass.Skip;
 
 /**
- * The known facts of a call that broke: the messages to skip, and the way to repeat the call.
+ * The facts about a call during which its worker ended or hung: the messages to skip, and the way to repeat the call.
  *
  * <p>A call is repeated together with other calls, or alone: then no other call of the process runs a message. A
  * careful call runs messages one by one, so that a message is in flight while its state is written. It stays careful.
@@ -59,7 +59,9 @@ public final class Quarantine {
 
     /**
      * Records a suspect, and skips the message if it is certainly the cause.
-     * Returns whether the failure is dealt with, so that it does not count.
+     *
+     * @return whether the cause is known and dealt with, so that the end of the process does not count against the
+     *     worker
      *
      * @throws IllegalStateException if the worker was asked to skip this message
      */

@@ -35,6 +35,7 @@ final class SupervisorClient {
     /** A process of a worker that serves. */
     record Process(int generation, long pid) {}
 
+    /** Waits until a process of the worker serves, and returns it. */
     Process await() {
         return ready(ask("op", "wait"));
     }
@@ -50,6 +51,7 @@ final class SupervisorClient {
         return found == null || found.isNull() ? null : found;
     }
 
+    /** Kills a process. If it is excused, its end does not count against the budget of restarts. */
     void kill(int generation, String reason, boolean isExcused) {
         ask("op", "kill", "generation", generation, "reason", reason, "is_excused", isExcused);
     }
@@ -63,6 +65,7 @@ final class SupervisorClient {
         }
     }
 
+    /** Takes the latest ends of processes off the budget of restarts, since their cause is known and dealt with. */
     void excuse(int count) {
         ask("op", "excuse", "count", count);
     }

@@ -5,7 +5,7 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * A message that was in flight when its worker ended.
+ * A message that was in flight when its worker ended or hung, so that it may be the cause.
  *
  * @param index of the call in its stream
  * @param ordinal of the message in the call; {@link #OUTSIDE} if no message was in flight

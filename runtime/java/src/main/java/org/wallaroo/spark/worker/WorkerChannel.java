@@ -12,7 +12,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
 
-/** The channel of one task to a worker. It counts the task's failures in succession. */
+/** A task's way to a worker, over the connection that all tasks share. It counts the task's failures in succession. */
 public final class WorkerChannel {
     public static final MethodDescriptor<Request, Reply> PROCESS = method("Process");
     public static final MethodDescriptor<Request, Reply> PROCESS_STATE = method("ProcessState");
@@ -34,7 +34,7 @@ public final class WorkerChannel {
                 "wallaroo.worker.v1.Worker/" + name, MethodType.BIDI_STREAMING, Request.parser(), Reply.parser());
     }
 
-    /** Returns the number of endpoints that share the work. */
+    /** Returns the number of the worker's endpoints (sockets), among which calls are divided. */
     public int width() {
         return connection.width();
     }
@@ -44,10 +44,11 @@ public final class WorkerChannel {
     }
 
     /**
-     * Records the message that is suspected of having broken a stream.
+     * Records the message that is suspected of having ended the worker, so that the repeated call may skip it.
      *
      * @param quarantine of the call
      * @param suspect the message
+     * @throws OperatorFailure W415 if no message is the cause, and a repetition cannot help
      */
     public void learn(Quarantine quarantine, Suspect suspect) {
         if (quarantine.isBeyond(suspect)) {
@@ -87,7 +88,7 @@ public final class WorkerChannel {
         throw WorkerGone.serving(generation, error);
     }
 
-    /** Returns the metadata sent with the calls of a stream. */
+    /** Returns the metadata of a stream's gRPC call: the tracing span of its stage. */
     Metadata metadata(Opening opening) {
         return TraceParent.of(opening, settings.sampledBelow());
     }
@@ -116,6 +117,13 @@ public final class WorkerChannel {
     /** Returns the error of a worker that does not follow the protocol. */
     public OperatorFailure brokeRules(String reason) {
         return connection.brokeRules(reason);
+    }
+
+    /** Checks that a reply belongs to the call that is awaited. */
+    public void checkIndex(long index, long expected) {
+        if (index != expected) {
+            throw brokeRules("a reply of call " + index + " came out of turn; call " + expected + " is not done");
+        }
     }
 
     /** Returns the audit of a stage's outputs. */

@@ -49,7 +49,7 @@ public final class WorkerConnection {
         this.supervisor = new SupervisorClient(directory, () -> WorkerHome.startAgain(settings));
     }
 
-    /** Returns the connection to the worker of a query. */
+    /** Returns the connection to the worker of a stage. Starts the worker if tasks must start it. */
     static WorkerConnection of(StageSettings settings) {
         return OPEN.computeIfAbsent(WorkerHome.of(settings).directory(), path -> new WorkerConnection(settings, path));
     }
@@ -91,7 +91,7 @@ public final class WorkerConnection {
         return directory;
     }
 
-    /** Returns the number of endpoints that share the work. */
+    /** Returns the number of the worker's endpoints. */
     synchronized int width() {
         connect();
         return endpoints.size();
@@ -104,7 +104,7 @@ public final class WorkerConnection {
     }
 
     /** Records that a stream is open. */
-    void open(WorkerStream stream) {
+    void opened(WorkerStream stream) {
         streams.add(stream);
     }
 
@@ -113,7 +113,7 @@ public final class WorkerConnection {
         streams.remove(stream);
     }
 
-    /** Returns the streams of all tasks to a process. */
+    /** Returns the open streams of all tasks to a process. */
     List<WorkerStream> streams(int generation) {
         List<WorkerStream> found = new ArrayList<>(streams);
         found.removeIf(stream -> stream.generation() != generation);

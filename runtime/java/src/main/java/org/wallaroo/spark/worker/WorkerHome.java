@@ -60,7 +60,7 @@ public final class WorkerHome {
     }
 
     private static WorkerHome start(JsonNode request) {
-        JsonNode found = answer(request, "wallaroo_runtime.worker.executor", request.toString());
+        JsonNode found = runModule(request, "wallaroo_runtime.worker.executor", request.toString());
         if (found.has("diagnostics")) {
             throw OperatorFailure.found(found.path("diagnostics"));
         }
@@ -80,7 +80,7 @@ public final class WorkerHome {
      * @param module name of the module
      * @param request JSON for the module's standard input
      */
-    public static JsonNode answer(JsonNode start, String module, String request) {
+    public static JsonNode runModule(JsonNode start, String module, String request) {
         String python = start.path("python").asText();
         try {
             ProcessBuilder builder = new ProcessBuilder(

@@ -8,7 +8,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 
-/** One open call to a worker, with a deadline. */
+/** A stream of gRPC to a worker, over which calls are made one after the other. It ends a worker that hangs. */
 public final class WorkerStream {
     private static final int LOOKS = 8; // number of looks at the marks within a deadline
     private static final int LEAST_LOOKS = 4; // number of looks without progress before a deadline passes
@@ -21,14 +21,14 @@ public final class WorkerStream {
     private final ReplyQueue<Request, Reply> replies;
     private final FlightFile flight;
     private final Opening opening;
-    private final Deadline deadline;
+    private final TimeLimit timeLimit;
     private long calls; // number of calls of the stream so far
     private int outputs; // number of outputs of the current call so far
 
     public WorkerStream(WorkerChannel channel, int number, MethodDescriptor<Request, Reply> method, Opening opening,
-            Deadline deadline) {
+            TimeLimit timeLimit) {
         this.channel = channel;
-        this.deadline = deadline;
+        this.timeLimit = timeLimit;
         this.connection = channel.connection();
         WorkerConnection.Endpoint endpoint = connection.endpoint(number);
         this.generation = endpoint.generation();
@@ -40,7 +40,7 @@ public final class WorkerStream {
             flight.close();
             throw error;
         }
-        connection.open(this);
+        connection.opened(this);
     }
 
     /** Returns the file in which the worker notes the message in flight. */
@@ -48,12 +48,12 @@ public final class WorkerStream {
         return flight;
     }
 
-    /** Returns the opening that the first request must have. */
+    /** Returns the message with which the first request opens the stream. */
     public Opening opening() {
         return opening;
     }
 
-    /** Returns the number of the next call. */
+    /** Returns the number of the call that begins now, counted from 0 in each stream. */
     public long nextIndex() {
         return calls++;
     }
@@ -77,16 +77,16 @@ public final class WorkerStream {
      * @throws WorkerGone if the stream broke, or missed its deadline
      */
     public Reply receive(Quarantine quarantine) {
-        long own = deadline.of(quarantine);
+        long own = timeLimit.ofMessage(quarantine);
         Reply reply = poll(own);
         Map<String, FlightFile.Mark> seen = Map.of();
         IdleTimer timer = null;
         long waited = 0;
         while (reply == null) {
             Map<String, FlightFile.Mark> marks = flight.look();
-            long allowed = marks.get(flight.name()).message() != 0 ? own : deadline.whole();
+            long allowed = marks.get(flight.name()).message() != 0 ? own : timeLimit.ofCall();
             if (!marks.equals(seen)) {
-                deadline.progressed(waited);
+                timeLimit.progressed(waited);
                 seen = marks;
                 timer = new IdleTimer(System.nanoTime(), allowed * MILLISECOND / LEAST_LOOKS);
             }
@@ -96,7 +96,7 @@ public final class WorkerStream {
             }
             reply = poll(allowed);
         }
-        deadline.progressed(waited);
+        timeLimit.progressed(waited);
         outputs = reply.hasOutput() ? outputs + 1 : reply.hasDone() || reply.hasReleased() ? 0 : outputs;
         return reply;
     }
@@ -118,7 +118,7 @@ public final class WorkerStream {
         }
         for (WorkerStream stream : connection.streams(generation)) {
             FlightFile.Mark mark = marks.get(stream.flight.name());
-            if (mark != null && mark.message() != 0 && (isPatienceOver || stream.deadline == deadline)) {
+            if (mark != null && mark.message() != 0 && (isPatienceOver || stream.timeLimit == timeLimit)) {
                 throw stream.hung(mark, allowed);
             }
         }

@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** What Spark's store is to be: versions, and entries by bucket and number. */
+/** The simple reference for Spark's store: versions, and entries by bucket and number, in memory. */
 public final class PlainStore implements BucketStore {
     final Map<Integer, BucketVersion> versions = new HashMap<>();
     final Map<List<Integer>, String> entries = new HashMap<>();
@@ -48,12 +48,12 @@ public final class PlainStore implements BucketStore {
         stored.add(bucket);
     }
 
-    /** Returns the bucket of each change, in order. */
+    /** Returns the bucket of each stored change, in order. */
     public List<Integer> stored() {
         return stored;
     }
 
-    /** Checks that another one has the same. */
+    /** Checks that another store has the same content. */
     public void assertSame(PlainStore other) {
         assertEquals(versions, other.versions);
         assertEquals(entries, other.entries);

@@ -32,7 +32,10 @@ class BarrierQueueTest {
         assertEquals(9, queue.last().offset());
     }
 
-    /** Whatever a batch takes of the barriers, all of them are taken before the error comes, in a batch of its own. */
+    /**
+     * The error comes in a batch that has no barriers, after earlier batches have taken them all, however many each
+     * takes.
+     */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
     void anErrorComesAfterAllBarriers(long seed) throws InterruptedException {

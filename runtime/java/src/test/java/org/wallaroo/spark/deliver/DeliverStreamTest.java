@@ -43,7 +43,7 @@ class DeliverStreamTest {
     @TempDir
     Path directory;
 
-    /** Delivers one frame to an egress that answers so. */
+    /** Delivers one frame to an egress with the given answers, and then calls {@code then}. */
     private void deliver(FakeServer.Stream<DeliverRequest, DeliverReply> answer, Consumer<DeliverStream> then)
             throws IOException {
         var service = ServerServiceDefinition.builder("wallaroo.service.v1.OutboxService");
@@ -124,7 +124,7 @@ class DeliverStreamTest {
         });
     }
 
-    /** An engine tells why it has ended after it has closed its stream. */
+    /** The engine reports the reason of its end later, so the closed stream must not report another one. */
     @Test
     void aStreamThatItsEngineClosesFailsNoTask() throws InterruptedException {
         String nobody = directory.resolve("nobody").toString();
@@ -147,7 +147,7 @@ class DeliverStreamTest {
         }, DeliverStream::finish);
     }
 
-    /** Delivers one frame to an egress of the network, and returns the stream. */
+    /** Delivers one frame to a remote egress, and returns the stream. */
     private static DeliverStream deliverTo(String address, String token) {
         Credentials.put(address, token, "");
         Settings settings = Settings.of(Json.object("egress", address, "egress_epoch", 1));
@@ -178,12 +178,12 @@ class DeliverStreamTest {
         }
     }
 
-    /** Returns the failure of a delivery, which may already come while it is sent. */
+    /** Returns the failure of a delivery, which comes while it is sent, or when the stream finishes. */
     private static String remoteFailure(FakeServer server, String token) {
         return assertThrows(RuntimeException.class, () -> deliverTo(server.address(), token).finish()).getMessage();
     }
 
-    /** Nobody serves at the port at first; the stream waits, and does not fail its task. */
+    /** If nobody serves at the port at first, the stream waits, and does not fail its task. */
     @Test
     @Timeout(60)
     void aRemoteEgressThatComesLateGetsAll() throws Exception {

@@ -29,12 +29,12 @@ class EngineGuardTest {
     private static final long LONG_NS = TimeUnit.SECONDS.toNanos(30);
     private static final long END = 60;
 
-    /** A task has died. */
+    /** The error with which a task dies. */
     private static final class Death extends RuntimeException {
         private static final long serialVersionUID = 1L;
     }
 
-    /** Spark's store, of a task that dies after some calls of it. */
+    /** Spark's store in a task that dies after so many calls of the store. */
     private static final class MortalStore implements BucketStore {
         private final PlainStore store;
         private int left;
@@ -69,7 +69,7 @@ class EngineGuardTest {
         }
     }
 
-    /** A query whose tasks die, and call when others have taken their place. */
+    /** A query whose tasks die, and still call the guard when other tasks have taken their place. */
     private static final class Query {
         private final Random random;
         private final List<Long> zombies = new ArrayList<>();
@@ -92,7 +92,10 @@ class EngineGuardTest {
             });
         }
 
-        /** Runs a batch; says whether a task has ended well, so that Spark commits it. */
+        /**
+         * Runs an attempt at a batch. Returns whether the task has ended without error, so that Spark commits the
+         * batch.
+         */
         private boolean attempt(long batch) throws InterruptedException {
             ModelEngine before = engine;
             long number = attempts++;
@@ -103,7 +106,7 @@ class EngineGuardTest {
             try {
                 guard.begin(new JournalOffset(1, at, at), new Attempt("query", batch, 0, number));
                 assertTrue(begun < batch || before != engine, "an engine serves one attempt at a batch");
-                TaskSide task = new TaskSide(guard, number);
+                EngineClient task = new EngineClient(guard, number);
                 for (int rows = random.nextInt(8); rows >= 0 && task.await(LONG_NS); rows--) {
                     store.live();
                     late(batch);
@@ -127,7 +130,7 @@ class EngineGuardTest {
             return true;
         }
 
-        /** Lets attempts that are over call what they had still to call. */
+        /** Lets an attempt that is over make a call that it had still to make. The call must be refused. */
         private void late(long batch) {
             if (zombies.isEmpty() || random.nextInt(3) > 0) {
                 return;
@@ -147,7 +150,10 @@ class EngineGuardTest {
         }
     }
 
-    /** Whenever tasks die, and whatever they call after that: Spark's store is that of the last barrier it has got. */
+    /**
+     * Spark's store has the states of the last committed barrier, whenever tasks die, and whatever they call
+     * afterwards.
+     */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20})
     void whatIsCommittedIsThatOfABarrier(long seed) throws InterruptedException {
@@ -165,7 +171,7 @@ class EngineGuardTest {
         query.guard.stop();
     }
 
-    /** An attempt may wait for a barrier when Spark has taken it for lost and begun another one. */
+    /** An attempt may still wait for a barrier when Spark has given it up and begun another attempt. */
     @Test
     void anOlderAttemptThatWaitsTakesNothing() throws InterruptedException {
         Idle engine = new Idle(new BarrierQueue(new JournalOffset(1, 5, 5), 1));
@@ -207,7 +213,7 @@ class EngineGuardTest {
         }
     }
 
-    /** Spark may begin a task while it stops the query: nobody would end its engine. */
+    /** Spark may begin a task while it stops the query. Nobody would end the engine of this task. */
     @Test
     void aQueryThatHasStoppedGetsNoEngine() {
         EngineGuard guard = new EngineGuard((start, attempt) -> new Idle(new BarrierQueue(start, attempt.attempt())));
@@ -220,7 +226,7 @@ class EngineGuardTest {
         assertEquals(-1, guard.end());
     }
 
-    /** A barrier whose changes are not reported as stored was not stored: the next one must not come in its place. */
+    /** As long as a task has not reported the changes of a barrier as stored, it gets no further barrier. */
     @Test
     void nothingFollowsABarrierThatIsNotStored() throws InterruptedException {
         BarrierQueue queue = new BarrierQueue(new JournalOffset(1, 5, 5), 1);

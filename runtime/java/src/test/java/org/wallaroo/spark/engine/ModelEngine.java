@@ -10,20 +10,22 @@ import java.util.Random;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.bucket.PlainStore;
-import org.wallaroo.spark.deliver.AheadStore;
 import org.wallaroo.spark.deliver.Barrier;
 import org.wallaroo.spark.deliver.BarrierQueue;
+import org.wallaroo.spark.deliver.EngineStore;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Attempt;
 
-/** Changes states in calls as an engine does, and compares what it sees with a store that is never late. */
+/**
+ * Changes states as an engine does, and compares the states that it reads with a store that gets each change at once.
+ */
 final class ModelEngine implements EngineGuard.Served {
     private static final int BUCKETS = 3;
 
     private final Random random;
     private final BarrierQueue queue;
-    private final AheadStore store;
+    private final EngineStore store;
     private final PlainStore expected;
     private final Map<Long, PlainStore> atBarrier = new HashMap<>();
     private final Thread thread = new Thread(this::run);
@@ -39,7 +41,7 @@ final class ModelEngine implements EngineGuard.Served {
         this.end = end;
         this.failing = failing;
         queue = new BarrierQueue(start, attempt.attempt());
-        store = new AheadStore(queue, attempt.batch() == 0);
+        store = new EngineStore(queue, attempt.batch() == 0);
         expected = begin.copy();
         offset = start.offset();
         atBarrier.put(offset, begin);
@@ -91,14 +93,14 @@ final class ModelEngine implements EngineGuard.Served {
         queue.put(new Barrier(new JournalRow.Place(offset, offset, offset), offset, store.bind()));
     }
 
-    /** Returns what a store is to have that got all barriers up to one. */
+    /** Returns the expected content of a store that has got all barriers up to a place. */
     PlainStore at(long place) {
         synchronized (atBarrier) {
             return atBarrier.get(place);
         }
     }
 
-    /** Says whether it has ended by itself. */
+    /** Says whether the engine has ended with a drawn failure. */
     boolean isBroken() {
         return isBroken;
     }

@@ -16,7 +16,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 import org.wallaroo.spark.query.OperatorFailure;
 
-/** Parts of a drawn journal, against the list of its frame boundaries. */
+/** Compares ranges of a drawn journal with the list of its frame boundaries. */
 class JournalDirectoryTest {
     @TempDir
     private Path directory;

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/** A journal of files that grows, segment by segment, while it is read. */
+/** Reads a journal in files while it grows, segment by segment. */
 class JournalFilesTest {
     @TempDir
     private Path directory;
@@ -48,7 +48,7 @@ class JournalFilesTest {
         }
     }
 
-    /** Some locales have digits of their own. */
+    /** In some locales Java formats numbers with other digits, e.g. Persian ones. */
     @Test
     void theLocaleMakesNoDifference() throws IOException {
         WrittenJournal journal = new WrittenJournal(directory);

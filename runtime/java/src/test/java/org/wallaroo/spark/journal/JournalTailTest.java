@@ -48,7 +48,7 @@ class JournalTailTest {
     @TempDir
     Path directory;
 
-    /** A gateway that sends what a test says, over TCP, to those who have the token. */
+    /** Returns a gateway on TCP that sends the chunks of a test to clients with the token. */
     private static FakeServer gateway(FakeServer.Stream<ReadRequest, Chunk> answer) throws IOException {
         var service = ServerServiceDefinition.builder("wallaroo.service.v1.JournalService");
         FakeServer.add(service, JournalPull.READ, () -> answer);
@@ -62,7 +62,7 @@ class JournalTailTest {
                 "gateway", server.address(), "gateway_epoch", 3, "journal", "", "row_bytes", QUERIES.incrementAndGet()));
     }
 
-    /** Returns frames of 1 to 3 messages; some are larger than a row may be. */
+    /** Returns drawn frames of 1 to 3 messages. Some are larger than a row may be. */
     private static List<byte[]> drawn(Random random) {
         List<byte[]> frames = new ArrayList<>();
         long sequence = 0;
@@ -84,7 +84,9 @@ class JournalTailTest {
         return new JournalFiles(directory, START);
     }
 
-    /** Sends frames from an offset on, cut in any way that the protocol allows; sometimes it breaks off. */
+    /**
+     * Sends frames from an offset on, in chunks of any size that the protocol allows. Sometimes it breaks the stream.
+     */
     private static final class Sending implements FakeServer.Stream<ReadRequest, Chunk> {
         private final List<byte[]> frames;
         private final Random random;
@@ -101,7 +103,7 @@ class JournalTailTest {
             accepts(request, call);
         }
 
-        /** Says whether all was sent. */
+        /** Returns whether all frames were sent, and the stream was not broken. */
         private boolean accepts(ReadRequest request, ServerCall<ReadRequest, Chunk> call) {
             long at = 0;
             ByteArrayOutputStream piece = new ByteArrayOutputStream();
@@ -117,7 +119,7 @@ class JournalTailTest {
             return send(piece, call);
         }
 
-        /** Sends whole frames in one chunk or in several; says whether the stream goes on. */
+        /** Sends whole frames in one chunk or in several. Returns whether the stream goes on. */
         private boolean send(ByteArrayOutputStream piece, ServerCall<ReadRequest, Chunk> call) {
             byte[] data = piece.toByteArray();
             piece.reset();
@@ -226,7 +228,7 @@ class JournalTailTest {
         }
     }
 
-    /** A gateway sends no more than is asked for, so that a slow engine holds little. */
+    /** A gateway sends only requested chunks, so that a slow engine holds few of them in memory. */
     @Test
     @Timeout(60)
     void readingAheadHasALimit() throws Exception {

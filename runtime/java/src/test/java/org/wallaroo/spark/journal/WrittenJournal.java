@@ -14,7 +14,7 @@ import java.util.zip.CRC32;
 
 /** Writes the files of a journal, as a gateway does. */
 public final class WrittenJournal {
-    /** Its id. */
+    /** Id of the journal. */
     public static final long ID = 0x1234;
 
     private final Path directory;
@@ -28,7 +28,7 @@ public final class WrittenJournal {
         begin();
     }
 
-    /** Begins a segment, unless the last one is empty. */
+    /** Begins a new segment, unless the last one is empty. */
     public void begin() throws IOException {
         if (written.size() > 0 && written.size() == base) {
             return;
@@ -43,7 +43,7 @@ public final class WrittenJournal {
         return directory.resolve(String.format("%020d.journal", base));
     }
 
-    /** Appends a frame of one port with so many messages, whose bytes mean nothing. */
+    /** Appends a frame of a port, with a number of messages and a body of meaningless bytes. */
     public void append(int port, int messages, int bytes) throws IOException {
         ByteBuffer frame = ByteBuffer.allocate(40 + bytes).order(ByteOrder.LITTLE_ENDIAN);
         frame.put("WFR1".getBytes(StandardCharsets.US_ASCII)).putShort((short) 0).putShort((short) port);
@@ -59,7 +59,7 @@ public final class WrittenJournal {
         boundaries.add(new JournalOffset(ID, written.size(), count));
     }
 
-    /** Says in the file {@code head} how far it may be read: all that is written. */
+    /** Writes the file {@code head}, so that all written frames may be read. */
     public void publish() throws IOException {
         ByteBuffer head = ByteBuffer.allocate(32).order(ByteOrder.LITTLE_ENDIAN);
         head.putLong(written.size()).putLong(end().messages()).putLong(ID).putInt(0);
@@ -77,7 +77,7 @@ public final class WrittenJournal {
         return boundaries.get(boundaries.size() - 1);
     }
 
-    /** Returns where frames begin, and the end. */
+    /** Returns the offsets at which frames begin, and the end of the journal. */
     public List<JournalOffset> boundaries() {
         return boundaries;
     }

@@ -23,7 +23,7 @@ class ColumnsTest {
     private static final Path VECTORS = Path.of("../../topology-schema/vectors/frames.json");
     private static final HexFormat HEX = HexFormat.of();
 
-    /** A vector: its fields and its name. */
+    /** A test vector of frames from {@code topology-schema}. */
     record Vector(String name, JsonNode fields) {
         byte[] frame() {
             return HEX.parseHex(fields.get("hex").asText());
@@ -88,7 +88,7 @@ class ColumnsTest {
         assertThrows(IllegalArgumentException.class, () -> Columns.read(vector.frame()));
     }
 
-    /** What is wrong behind a right header and checksum is found, too, and nothing is allocated by a number of it. */
+    /** A wrong body is refused also if header and checksum are right, and a wrong length in it allocates no memory. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
     void changedBodiesAreReadOrRefused(long seed) throws IOException {
@@ -125,7 +125,7 @@ class ColumnsTest {
         return random.nextInt(4) == 0 ? null : drawn;
     }
 
-    /** A message that is written. */
+    /** A drawn message. */
     private record Drawn(long sequence, long time, byte[] key, byte[] headers, byte[] value) {}
 
     @ParameterizedTest

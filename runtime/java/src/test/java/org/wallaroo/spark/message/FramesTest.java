@@ -69,7 +69,7 @@ public class FramesTest {
 
     @Test
     void aTickForWorkersHasNoMessage() {
-        byte[] tick = Frames.control(frame(Frames.TICK_PORT, 1, 12, new byte[1]));
+        byte[] tick = Frames.controlForWorker(frame(Frames.TICK_PORT, 1, 12, new byte[1]));
         Frames.Progress progress = Frames.verify(tick, 12);
         assertEquals("", progress.fault());
         assertEquals(Frames.HEADER_BYTES, progress.end());

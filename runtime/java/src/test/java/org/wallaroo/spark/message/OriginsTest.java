@@ -22,7 +22,7 @@ class OriginsTest {
     private static final JournalOrigins ORIGINS = new JournalOrigins(Map.of(
             3, new Origins.Topic("clicks", "web-clicks"), 4, new Origins.Topic("orders", "web-orders")));
 
-    /** A record that was read. */
+    /** A drawn record of a topic. */
     private record Drawn(int partition, long offset, String key) {}
 
     private static List<Drawn> draw(Random random) {
@@ -37,7 +37,7 @@ class OriginsTest {
         return found;
     }
 
-    /** Returns the headers that the gateway writes, those of one message before it. */
+    /** Returns the headers of each message that the gateway writes for these records. */
     private static List<byte[]> headers(List<Drawn> records) {
         List<byte[]> found = new ArrayList<>();
         for (int i = 0; i < records.size(); i++) {

@@ -30,7 +30,7 @@ class RecordOriginsTest {
         JournalRow.Item other = new JournalRow.Item(1, 2, 3, new byte[] {7});
         byte[] frame = new LetterFrame(9, letters).toBytes();
         JournalRow.Item dead = new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, 4, frame);
-        List<JournalRow.Item> found = origins.put(List.of(other, dead), data);
+        List<JournalRow.Item> found = origins.addTo(List.of(other, dead), data);
         assertSame(other, found.get(0));
         assertEquals(4, found.get(1).origin());
         LetterFrame read = LetterFrame.read(found.get(1).frame());

@@ -18,7 +18,7 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.Settings;
 
-/** Drawn frames of a partition. The stand-in for the level gives each message to a later level. */
+/** Runs drawn frames of a partition. In place of the level, a function passes each message on to a later level. */
 class EventOrderTest {
     private static final int RESULTS = 1;
     private static final int ROWS = 2;

@@ -19,7 +19,7 @@ class LargeRowTest {
         return DeadLetter.parseFrom(LargeRow.letter(SOURCE, 1, 2, value.length, value, null).value()).getPreview();
     }
 
-    /** Characters of one to four bytes: none is cut, and nothing is added. */
+    /** The preview cuts no character of one to four bytes, and adds nothing. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4})
     void thePreviewIsTheWholeCharactersOfTheStart(long seed) throws InvalidProtocolBufferException {

@@ -35,7 +35,7 @@ class LevelOutputTest {
         return new JournalRow.Item(port, Frames.isControl(port) ? -1 : 3, origin, FramesTest.frame(port, 1, sequence, new byte[2]));
     }
 
-    /** Tables, then records, then ticks: their sequences say nothing of each other. */
+    /** Rows of tables come first, then records, then ticks, because their sequences cannot be compared. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
     void whatSparkReadsIsInOrderOfTablesRecordsAndTicks(long seed) {

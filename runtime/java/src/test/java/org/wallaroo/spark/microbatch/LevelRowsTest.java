@@ -19,7 +19,7 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.Settings;
 
-/** Drawn rows of a partition, in a level that is not the last one. */
+/** Runs drawn rows of a partition, in a level that is not the last one. */
 class LevelRowsTest {
     private static final int MINE = 1;
     private static final int LATER = 2;
@@ -43,7 +43,10 @@ class LevelRowsTest {
         return new ShuffleRow(0, kind, kind == ShuffleRow.Kind.DATA ? 3 : -1, -1, number, MAKER, frame);
     }
 
-    /** Records that wait for a micro-batch are no silence: of its ticks only the last one runs, after the records. */
+    /**
+     * Of several ticks after all records only the last one runs: time in which records waited is no silence of their
+     * keys.
+     */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6})
     void ofTicksAfterAllRecordsTheLastOneRuns(long seed) {

@@ -15,7 +15,7 @@ import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.RecordSource;
 import scala.jdk.javaapi.CollectionConverters;
 
-/** Packs the rows of each line of its input into frames; {@code runtime/tests/test_record_frames.py} compares them. */
+/** Packs the rows in each line of the input into frames, which {@code runtime/tests/test_record_frames.py} checks. */
 final class RecordFramesMain {
     private static final HexFormat HEX = HexFormat.of();
 

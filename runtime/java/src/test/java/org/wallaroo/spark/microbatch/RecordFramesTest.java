@@ -141,7 +141,7 @@ class RecordFramesTest {
         assertTrue(frames.get(0).keys().isEmpty());
     }
 
-    /** Frames end before they are too long, whatever of a record is long; one record fits in any case. */
+    /** A frame ends before it is too long, whichever part of a record is long. A single record may be longer. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4})
     void framesHaveALimitedSize(long seed) {
@@ -165,7 +165,7 @@ class RecordFramesTest {
         return random.nextInt(3) == 0 ? null : new byte[random.nextInt(most)];
     }
 
-    /** Whatever of a record is large. The other records are in frames, in their order. */
+    /** This holds whichever part of a record is large. The other records are in frames, in their order. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
     void aMessageThatIsTooLargeIsADeadLetterWithItsPlace(long seed) {

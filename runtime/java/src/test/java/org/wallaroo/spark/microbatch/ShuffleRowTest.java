@@ -40,7 +40,7 @@ class ShuffleRowTest {
         }
     }
 
-    /** A shuffle gives the rows of a partition in any order: what they are in is always the same. */
+    /** A shuffle brings the rows of a partition in any order. After sorting, their order is always the same. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4})
     void theOrderDependsOnTheFramesAlone(long seed) {

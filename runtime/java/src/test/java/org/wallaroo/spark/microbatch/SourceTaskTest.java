@@ -37,7 +37,9 @@ class SourceTaskTest {
         }
     }
 
-    /** A part is closed when the next one begins, or when the task ends, wherever that is. */
+    /**
+     * The file of a range is closed when the next range begins, or when the task ends, also in the middle of a range.
+     */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5})
     void noPartStaysOpen(long seed) throws IOException {

@@ -28,7 +28,7 @@ class StagedRowsTest {
     @TempDir
     Path directory;
 
-    /** A message that a sink gets. */
+    /** A drawn message for a sink. */
     private record Drawn(byte[] key, byte[] value, Integer partition) {}
 
     private static byte[] chosen(int partition) {
@@ -89,7 +89,7 @@ class StagedRowsTest {
         }
     }
 
-    /** The arrays of a frame have its values in order, and each but the last one has 64 KiB. */
+    /** The arrays of a frame have its values in order, and all but the last one have at least 64 KiB. */
     @ParameterizedTest
     @ValueSource(ints = {1, 100, 5000, 200_000})
     void jsonBecomesArrays(int most) throws IOException {

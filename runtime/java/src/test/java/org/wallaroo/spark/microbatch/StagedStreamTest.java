@@ -40,7 +40,7 @@ class StagedStreamTest {
     private static final int FRAME_BYTES = 600_000; // each is sent at once
     private static final Attempt ATTEMPT = new Attempt("q", 4, 0, 7);
 
-    /** An egress that takes so many requests of a stream at once. */
+    /** Returns an egress that takes only so many requests of a stream before it has processed some. */
     private static FakeServer egress(int requests, FakeServer.Stream<StageRequest, StageReply> answer) throws IOException {
         var service = ServerServiceDefinition.builder("wallaroo.service.v1.OutboxService");
         FakeServer.add(service, StagedStream.STAGE, requests, () -> answer);
@@ -53,7 +53,7 @@ class StagedStreamTest {
         return server;
     }
 
-    /** Writes frames until that fails, at most so many; returns how many were written, and why it failed. */
+    /** Writes frames until the stream fails. Returns the number of written frames, and the failure. */
     private static Map.Entry<Integer, OperatorFailure> write(FakeServer server, int frames, long takeMs) {
         StagedStream staging = new StagedStream(server.address(), 1, ATTEMPT, takeMs);
         List<Integer> written = new ArrayList<>();
@@ -101,7 +101,7 @@ class StagedStreamTest {
         }
     }
 
-    /** Takes requests slowly, and answers what has come. */
+    /** Takes requests slowly, and answers with counts and checksums of the received frames. */
     private static final class Slow implements FakeServer.Stream<StageRequest, StageReply> {
         private final ScheduledExecutorService clock;
         private final Random random;

@@ -45,7 +45,7 @@ class TaskAccountTest {
         assertTrue(arrived.size() <= 64 * 2 * 31, "however many there are");
     }
 
-    /** A process of a worker has ended: the account of one attempt that is not given up says so. */
+    /** If an attempt is aborted, the account of the next attempt reports the end of the worker's process. */
     @Test
     void theEndOfAWorkerIsReportedOnce() {
         WorkerConnection.takeEndings();

@@ -21,14 +21,14 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 
-/** A gRPC service on a Unix socket, or on a port of this machine; a test says what it answers. */
+/** A gRPC service on a Unix socket, or on a port of this machine. A test chooses its answers. */
 public final class FakeServer implements AutoCloseable {
     private static final int MOST_BYTES = 65 << 20; // as workers take
 
     private final EventLoopGroup loop = new EpollEventLoopGroup(1);
     private final Server server;
 
-    /** What answers the requests of one stream. */
+    /** Answers the requests of one stream. */
     public interface Stream<Q, R> extends BiConsumer<Q, ServerCall<Q, R>> {}
 
     public FakeServer(Path socket, ServerServiceDefinition.Builder service) throws IOException {
@@ -43,7 +43,7 @@ public final class FakeServer implements AutoCloseable {
                 .start();
     }
 
-    /** Serves on a port to those who have a token. */
+    /** Serves on a port, for clients that have a token. */
     public FakeServer(int port, String token, ServerServiceDefinition.Builder service) throws IOException {
         server = NettyServerBuilder.forAddress(new InetSocketAddress("127.0.0.1", port))
                 .intercept(new TokenCheck("Bearer " + token))
@@ -65,7 +65,7 @@ public final class FakeServer implements AutoCloseable {
         }
     }
 
-    /** Returns HOST:PORT. */
+    /** Returns the address HOST:PORT of the service. */
     public String address() {
         return "127.0.0.1:" + server.getPort();
     }
@@ -75,7 +75,7 @@ public final class FakeServer implements AutoCloseable {
         add(service, method, Integer.MAX_VALUE, streams);
     }
 
-    /** Adds a method that takes so many requests, and then no more than the stream asks for. */
+    /** Adds a method that takes so many requests of a stream. The stream itself must request further ones. */
     public static <Q extends MessageLite, R extends MessageLite> void add(ServerServiceDefinition.Builder service,
             MethodDescriptor<Q, R> method, int requests, Supplier<Stream<Q, R>> streams) {
         ServerCallHandler<Q, R> handler = (call, headers) -> {

@@ -24,19 +24,19 @@ class AccountTest {
     private static final String READER = "s0";
     private static final int FIRST_SINK = 100;
 
-    /** Returns one that knows of no stage, for tests of calls alone. */
+    /** Returns an account with two stages without ports, for tests of single calls. */
     static Account empty() {
         return new Account(List.of(Map.of("s0", List.of(), "s1", List.of())), 0);
     }
 
-    /** What goes wrong on the way to the egress or to a stage, once, with frames that have messages. */
+    /** The fault of one frame with messages on its way to a stage or to the egress. */
     private enum Fault {
         NONE,
         LOST,
         TWICE
     }
 
-    /** A drawn plan: levels of stages that take ports of stages before them; some ports are of sinks. */
+    /** A drawn plan: levels of stages that take the ports of earlier stages. Some ports belong to sinks. */
     private static final class Plan {
         private static final List<Integer> EXITS = List.of(1, 2, FIRST_SINK); // of the sources
 
@@ -59,7 +59,10 @@ class AccountTest {
             account = new Account(entries, 7);
         }
 
-        /** Draws the stages of a level; {@code free} has the ports that arrive there, and then those that pass it. */
+        /**
+         * Draws the stages of a level. {@code free} has the ports that reach the level, and afterwards those that leave
+         * it.
+         */
         private Map<String, List<Integer>> level(int level, Set<Integer> free, List<Integer> used) {
             Map<String, List<Integer>> entries = new LinkedHashMap<>();
             if (level == 0) {
@@ -103,7 +106,7 @@ class AccountTest {
             return found;
         }
 
-        /** Runs so many rows; returns how many messages the journal had before their end. */
+        /** Runs so many rows. Returns the number of messages in the journal up to the end of these rows. */
         private long run(int rows, long begin) {
             long messages = begin;
             for (int i = 0; i < rows; i++) {

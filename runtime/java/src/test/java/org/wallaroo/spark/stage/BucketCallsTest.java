@@ -75,7 +75,10 @@ class BucketCallsTest {
         return FramesTest.frame(port, count, sequence, new byte[1 + count]);
     }
 
-    /** Of the second message's state it finds out at the end of the call that it cannot be written. */
+    /**
+     * Reports at the end of a call that the state after the second message cannot be written, unless the call is
+     * careful.
+     */
     private static final class LateFailure implements FakeServer.Stream<Request, Reply> {
         private int part;
 
@@ -135,7 +138,7 @@ class BucketCallsTest {
         return StepCount.newBuilder().setPath(path).setMessagesIn(in).setMessagesOut(out).setDeadLetters(dead).build();
     }
 
-    /** Answers a call of one part, and breaks one rule. */
+    /** Answers a call of one part, and breaks one rule of the protocol. */
     private record Faulty(String fault) implements FakeServer.Stream<Request, Reply> {
         @Override
         public void accept(Request request, ServerCall<Request, Reply> call) {

@@ -27,7 +27,7 @@ import org.wallaroo.spark.worker.WorkerConnection;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 import wallaroo.worker.v1.WorkerOuterClass.Output;
 
-/** Calls workers as each line of its input says; {@code runtime/tests/java_client.py} writes the lines. */
+/** Makes the worker calls in the lines of its input, which {@code runtime/tests/java_client.py} writes. */
 final class CallsMain {
     private static final long MANY_BYTES = 1L << 40; // of changes, after which a log is compacted
     private static final Map<String, Session> SESSIONS = new HashMap<>();
@@ -74,7 +74,7 @@ final class CallsMain {
         }
     }
 
-    /** The streams of a task. */
+    /** The streams of a task to a worker, and a store with the log of one bucket. */
     private static final class Session implements BucketStore {
         private final Account account;
         private final String stage;

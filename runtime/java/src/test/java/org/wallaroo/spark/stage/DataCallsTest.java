@@ -51,7 +51,7 @@ class DataCallsTest {
     @TempDir
     Path directory;
 
-    /** Gives each data one frame with so many messages, and says other numbers. */
+    /** Answers data with a frame of {@code frames} messages, and reports {@code in} and {@code out} as its counts. */
     record Answers(int in, int out, int frames) implements FakeServer.Stream<Request, Reply> {
         @Override
         public void accept(Request request, ServerCall<Request, Reply> call) {
@@ -114,7 +114,7 @@ class DataCallsTest {
         }
     }
 
-    /** Notes which stream data comes by. */
+    /** Notes the stream on which each data comes. */
     private static final class Noted implements FakeServer.Stream<Request, Reply> {
         private final List<String> came;
         private final List<ServerCall<Request, Reply>> calls;

@@ -44,7 +44,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 
-/** Calls of drawn buckets that end at once, as micro-batches make them, against the plain order. */
+/** Makes calls of drawn buckets that end at once, as in micro-batches, and compares the order of their outputs. */
 class EndingCallsTest {
     private static final String STEP = "0/steps/1";
     private static final String SINK = "0/sinks/0";
@@ -68,14 +68,14 @@ class EndingCallsTest {
         return StepCount.newBuilder().setPath(path).setMessagesIn(in).setMessagesOut(out).build();
     }
 
-    /** Returns the frame that is given for one. */
+    /** Returns the output that {@link Echo} makes from a frame. */
     private static byte[] result(byte[] frame) {
         long sequence = ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN).getLong(16);
         byte[] body = Arrays.copyOfRange(frame, Frames.HEADER_BYTES, frame.length);
         return FramesTest.frame(2, (int) Frames.count(frame, 0), sequence, body);
     }
 
-    /** Gives back each frame of a call; some calls fail until they are made carefully. */
+    /** Returns each frame of a call as output. Some calls fail until they are repeated carefully. */
     private final class Echo implements FakeServer.Stream<Request, Reply> {
         private final Set<Integer> failing;
         private final List<byte[]> frames = new ArrayList<>();

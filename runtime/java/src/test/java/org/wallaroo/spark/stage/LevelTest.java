@@ -18,7 +18,7 @@ import org.wallaroo.spark.message.JournalRow;
 class LevelTest {
     private static final int PORTS = 6;
 
-    /** Takes some ports, and sends one frame of its own when something has come. */
+    /** A stage that takes some ports, and emits one frame after frames have come. */
     private record Stage(Set<Integer> ports, int sent, List<Integer> came) implements LevelStage {
         @Override
         public boolean takes(int port) {
@@ -52,8 +52,8 @@ class LevelTest {
     }
 
     /**
-     * Two stages may take one port: what is sent to another worker may be merged with what comes back. A visit comes to
-     * each stage that takes some, and passes on to later levels.
+     * Two stages may take the same port, e.g. if messages to another worker are merged with messages that come back. A
+     * visit comes to each stage that takes visits, and passes on to later levels.
      */
     @ParameterizedTest
     @MethodSource("seeds")

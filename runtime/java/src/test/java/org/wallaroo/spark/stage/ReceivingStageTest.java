@@ -39,7 +39,10 @@ class ReceivingStageTest {
     private static final String STEP = "0/steps/1";
     private static final String SINK = "0/sinks/0";
 
-    /** Two stages may send by one port, as after a merge: results of one are not in order with those of the other. */
+    /**
+     * Two stages may send by one port, e.g. after a merge. Their results are in no common order, so they need two
+     * origins.
+     */
     @ParameterizedTest
     @CsvSource({"0, 1", "1, 1", "2, 3", "5, 2"})
     void whatComesFromEachStageByEachEntryHasANumberOfItsOwn(int block, int entries) {
@@ -55,7 +58,7 @@ class ReceivingStageTest {
         assertEquals(entries * (block * BUCKETS + 1), numbers.size());
     }
 
-    /** Servers take 65 MiB at once. */
+    /** A server takes requests of at most 65 MiB. */
     @ParameterizedTest
     @CsvSource({"1, 1", "70, 1", "20, 3", "3, 40"})
     void muchOfOneOriginGoesInSeveralRequests(int frames, int origins, @TempDir Path directory) throws IOException {

@@ -27,7 +27,10 @@ class SourceLevelTest {
     @TempDir
     Path directory;
 
-    /** Gives rows as the journal's reader does; who asks for one when nothing is to come would wait for a message. */
+    /**
+     * Returns rows as the journal's reader does. If the level asks for a row when none comes, it would wait, so it must
+     * have returned all earlier rows.
+     */
     private static final class Source implements Iterator<JournalRow> {
         private final List<JournalRow> given = new ArrayList<>();
         private final List<JournalRow> rows;
@@ -58,7 +61,7 @@ class SourceLevelTest {
         return new JournalRow.Place(messages * 10, messages, messages);
     }
 
-    /** Draws what the reader gives: IDLE once after frames, FLUSH at any time after some. */
+    /** Draws rows of the journal's reader: IDLE once after frames, FLUSH at any time after frames. */
     private static List<JournalRow> rows(Random random) {
         List<JournalRow> rows = new ArrayList<>();
         long messages = 0;

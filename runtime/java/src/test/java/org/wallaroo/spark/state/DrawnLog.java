@@ -15,7 +15,7 @@ import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.bucket.PlainStore;
 import org.wallaroo.spark.message.FramesTest;
 
-/** Drawn logs, and in the plainest way what they say. */
+/** A drawn log, and as a reference the states at its end. */
 final class DrawnLog {
     static final int KEYS = 1;
     static final int ABSENT = 16;
@@ -80,7 +80,7 @@ final class DrawnLog {
         }
     }
 
-    /** Returns rows as Spark's store gives them of this log, with what an older snapshot may have left. */
+    /** Returns the rows of Spark's store for this log, if wanted with an entry that an older snapshot may have left. */
     List<Row> rows(int bucket, int first, boolean hasOlder) {
         byte[] version = ByteBuffer.allocate(40).putLong(1).putLong(1).putInt(first).putInt(first + entries.size())
                 .putLong(0).putLong(0).array();
@@ -99,7 +99,7 @@ final class DrawnLog {
         return RowFactory.create((long) bucket << 32 | entry & 0xffffffffL, value);
     }
 
-    /** Returns rows of the bucket of a store. */
+    /** Returns the rows of Spark's store for the log of a bucket in a store. */
     static List<Row> rows(PlainStore store, int bucket) {
         BucketVersion version = store.version(bucket);
         List<Row> rows = new ArrayList<>();

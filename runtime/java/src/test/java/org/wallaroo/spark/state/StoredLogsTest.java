@@ -142,7 +142,7 @@ class StoredLogsTest {
             LogWriter writer = new LogWriter(
                     layout, 1 + random.nextInt(900), 1 + random.nextInt(300), row -> rows.add(row.toBytes()));
             latest(log.entries).forEach(writer::add);
-            writer.end();
+            writer.flush();
             Collections.shuffle(rows, random);
             PlainStore store = new PlainStore();
             List<byte[]> notes = LogLoader.load(store, rows.iterator());

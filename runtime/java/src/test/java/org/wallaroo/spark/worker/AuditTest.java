@@ -60,7 +60,7 @@ class AuditTest {
         return StepCount.newBuilder().setPath(path).setMessagesIn(in).setMessagesOut(out).setDeadLetters(dead).build();
     }
 
-    /** A run of a chain of steps: what the worker says of it. */
+    /** A call that runs a drawn chain of steps, and the counts that the worker reports of it. */
     private static final class Run {
         private final Stage.Builder stage = FakeWorker.stage("s0");
         private final List<StepCount> counts = new ArrayList<>();

@@ -32,7 +32,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 import wallaroo.worker.v1.WorkerOuterClass.Stage;
 
-/** A worker and its supervisor, on real sockets; a test says what it answers. */
+/** A worker and its supervisor, on real sockets. A test chooses their answers. */
 public final class FakeWorker implements AutoCloseable {
     private static final int BUCKETS = 4;
 
@@ -102,7 +102,7 @@ public final class FakeWorker implements AutoCloseable {
         }
     }
 
-    /** Returns settings of a query that this worker serves. */
+    /** Returns the settings of a stage that this worker serves. */
     public StageSettings settings() {
         return settings(InitRequest.getDefaultInstance());
     }
@@ -113,7 +113,7 @@ public final class FakeWorker implements AutoCloseable {
                 "deadline_ms", 20_000, "flush_bytes", 8 << 20)), StageSettings.class);
     }
 
-    /** Lets it say that it has so many endpoints; all lead to the first one. */
+    /** Lets the worker report so many endpoints, which all lead to the first one. */
     public void haveEndpoints(int count) throws IOException {
         endpoints = count;
         for (int i = 1; i < count; i++) {
@@ -121,27 +121,27 @@ public final class FakeWorker implements AutoCloseable {
         }
     }
 
-    /** Lets it answer handshakes so; endpoints are added. */
+    /** Lets the worker answer handshakes with a reply, to which its endpoints are added. */
     void answer(InitReply reply) {
         answer = reply;
     }
 
-    /** Lets it end handshakes with a status; OK: it answers them. */
+    /** Lets the worker end handshakes with a status. With OK it answers them. */
     void refuse(Status status) {
         refusal = status;
     }
 
-    /** Lets its supervisor say how its process has ended. */
+    /** Lets the supervisor report this end of the worker's process. */
     void haveEnded(Map<String, Object> how) {
         ending = how;
     }
 
-    /** Returns what its supervisor was asked for. */
+    /** Returns the operations that the supervisor was asked for. */
     List<String> asked() {
         return asked;
     }
 
-    /** Lets it give no answer to handshakes, or again one. */
+    /** Lets the worker give no answer to handshakes, or answer them again. */
     void beSilent(boolean silent) {
         isSilent = silent;
     }

@@ -29,12 +29,12 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.wallaroo.spark.query.Json;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
 
-/** What a flight file says, and to whom. */
+/** The content of flight files, and the fate of a file whose stream is closed. */
 class FlightFileTest {
     @TempDir
     Path directory;
 
-    /** Its user code still runs, and may end the process while a message of another stream is in flight. */
+    /** User code still runs, and may end the process later, when a message of another stream is in flight. */
     @Test
     void theFileOfAStreamThatIsGivenUpStaysWhileAMessageIsInFlight() throws IOException {
         FlightFile atWork = new FlightFile(directory);
@@ -66,7 +66,9 @@ class FlightFileTest {
         file.close();
     }
 
-    /** Spark interrupts the tasks that it kills: they close their streams, and others' files stay as they are. */
+    /**
+     * Spark interrupts the tasks that it kills. They close their streams, and the files of other tasks do not change.
+     */
     @RepeatedTest(50)
     void anInterruptedTaskReadsAndClosesAsAnyOther(RepetitionInfo repetition) throws IOException {
         Random random = new Random(repetition.getCurrentRepetition());
@@ -112,7 +114,7 @@ class FlightFileTest {
         return own.process() == other.process() || own.process() == 0 || other.process() == 0;
     }
 
-    /** Opening the stream shows that the worker is gone, too. */
+    /** No error is needed, because the stream fails when it is opened: the worker is gone, too. */
     @Test
     void aDirectoryThatIsGoneHasNoFile() {
         FlightFile file = new FlightFile(directory.resolve("gone"));

@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.wallaroo.spark.worker.Suspect.Cause;
 import wallaroo.worker.v1.WorkerOuterClass.Skip;
 
-/** The table of {@link Quarantine}. */
+/** Compares drawn failures of a call with the table of {@link Quarantine}. */
 class QuarantineTest {
     private final Quarantine quarantine = new Quarantine();
 
@@ -51,7 +51,7 @@ class QuarantineTest {
         assertThrows(IllegalStateException.class, () -> quarantine.learn(suspect(7, Cause.KILLED, false)));
     }
 
-    /** The table, for a call that has skipped nothing yet. */
+    /** The column "skipped" of the table, for a message that was in flight. */
     private static boolean isSkipped(Cause cause, boolean isShared, boolean isAlone, boolean isAgain) {
         return switch (cause) {
             case HUNG -> true;

@@ -27,7 +27,7 @@ import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 
-/** What tasks share of the way to a worker, and what each has of its own. */
+/** The connection to a worker, which all tasks share, and the counts of failures, which each task has. */
 class WorkerChannelTest {
     @TempDir
     Path directory;
@@ -36,7 +36,7 @@ class WorkerChannelTest {
         return new FakeWorker(directory, () -> (request, call) -> call.sendMessage(Reply.getDefaultInstance()), () -> null);
     }
 
-    /** An engine that ends while a worker begins leaves nothing half open to the next engine. */
+    /** An engine may end while a worker starts. The next engine must not get a half open connection. */
     @Test
     void aHandshakeThatWasInterruptedIsMadeAgain() throws IOException, InterruptedException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
@@ -52,7 +52,7 @@ class WorkerChannelTest {
         }
     }
 
-    /** Tasks that take the ends of workers at the same time: only one reports an end. */
+    /** If several tasks take the ends of workers at the same time, only one of them gets each end. */
     @Test
     void onlyOneTaskTakesTheEndOfAWorker() {
         WorkerConnection.takeEndings();
@@ -87,7 +87,7 @@ class WorkerChannelTest {
         }
     }
 
-    /** Of a worker in another language it may be all that it answers. What both sides see is told by the runtime. */
+    /** A worker may report only a failure. If runtime and worker both find a fault, the runtime's error is shown. */
     @ParameterizedTest
     @CsvSource({
         "0, 0, '', C513 no model",
@@ -109,7 +109,7 @@ class WorkerChannelTest {
         }
     }
 
-    /** Also for the tasks that come after the first one, and the handshake is repeated when the worker has memory again. */
+    /** Later tasks fail, too, until the worker has memory again, since each of them repeats the handshake. */
     @Test
     void aHandshakeThatEndsFailsForEachTask() throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
@@ -122,7 +122,7 @@ class WorkerChannelTest {
         }
     }
 
-    /** Failures of a task count in a row; those of other tasks neither add to them nor end the row. */
+    /** A task counts its own failures in succession. Failures and successes of other tasks do not change the count. */
     @RepeatedTest(20)
     void eachTaskCountsItsOwnFailures(RepetitionInfo repetition) throws IOException {
         Random random = new Random(repetition.getCurrentRepetition());
@@ -174,7 +174,7 @@ class WorkerChannelTest {
         }
     }
 
-    /** Else its end would be taken for that of the following process, which serves. */
+    /** Otherwise the end of a stream would be taken for the end of the following process, which serves. */
     @Test
     void aStreamKnowsTheProcessThatItGoesTo() throws Exception {
         try (FakeWorker worker = worker()) {
@@ -189,7 +189,7 @@ class WorkerChannelTest {
             });
             thread.start();
             while (thread.isAlive()) {
-                var stream = WorkerStreamTest.open(channel, new Deadline(20_000));
+                var stream = WorkerStreamTest.open(channel, new TimeLimit(20_000));
                 try {
                     stream.send(Request.getDefaultInstance());
                     stream.receive(new Quarantine());

@@ -27,10 +27,9 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import wallaroo.worker.v1.WorkerOuterClass.Opening;
-import wallaroo.worker.v1.WorkerOuterClass.Reply;
 import wallaroo.worker.v1.WorkerOuterClass.Request;
 
-/** Deadlines of calls to a worker that never answers. */
+/** Calls to a worker that never answers, and their deadlines. */
 class WorkerStreamTest {
     private static final long DEADLINE_MS = 300;
 
@@ -38,10 +37,10 @@ class WorkerStreamTest {
     Path directory;
 
     private static WorkerStream open(WorkerChannel channel) {
-        return open(channel, new Deadline(DEADLINE_MS));
+        return open(channel, new TimeLimit(DEADLINE_MS));
     }
 
-    static WorkerStream open(WorkerChannel channel, Deadline deadline) {
+    static WorkerStream open(WorkerChannel channel, TimeLimit deadline) {
         return new WorkerStream(channel, 0, WorkerChannel.PROCESS, Opening.getDefaultInstance(), deadline);
     }
 
@@ -49,7 +48,7 @@ class WorkerStreamTest {
         note(Path.of(flight.path()), new FlightFile.Mark(call, ordinal + 1, 0, 0));
     }
 
-    /** Writes what a worker would. */
+    /** Writes a mark into a flight file, as a worker does. */
     static void note(Path path, FlightFile.Mark mark) throws IOException {
         ByteBuffer words = ByteBuffer.allocate(32).order(ByteOrder.LITTLE_ENDIAN);
         words.putLong(mark.call()).putLong(mark.message()).putLong(mark.process()).putLong(mark.progress()).flip();
@@ -58,7 +57,7 @@ class WorkerStreamTest {
         }
     }
 
-    /** Lets a message make progress for a while. */
+    /** Starts a thread that lets a message make progress for some milliseconds. */
     private static Thread worker(Path path, long milliseconds, long ordinal, long process) {
         long until = System.nanoTime() + milliseconds * 1_000_000;
         Thread thread = new Thread(() -> {
@@ -98,13 +97,13 @@ class WorkerStreamTest {
         missed(7, 9);
     }
 
-    /** The awaited call is to run alone, and waits for the other one. */
+    /** The awaited call has to run alone, so it waits for the other call, whose message hangs. */
     @Test
     void theMessageInFlightOfAnotherCallIsTheSuspectWhenTheAwaitedOneHasNone() throws IOException {
         missed(-1, 9);
     }
 
-    /** The end of a process may be noticed late; nobody has hung then. */
+    /** The end of a process may be noticed after the deadline. The message in flight is then no hanging one. */
     @Test
     void aMessageInAProcessThatEndedByItselfHasNotHung() throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
@@ -125,7 +124,7 @@ class WorkerStreamTest {
         }
     }
 
-    /** A look that is in time counts in full; one that comes late, as on an overloaded machine, no more than that. */
+    /** The time since the previous look counts in full if the look is in time, and at most 25 ns if it comes late. */
     @RepeatedTest(20)
     void looksThatComeLateCountLittle(RepetitionInfo repetition) {
         Random random = new Random(repetition.getCurrentRepetition());
@@ -141,7 +140,9 @@ class WorkerStreamTest {
         }
     }
 
-    /** Returns after how many milliseconds a call is given up, in which messages have hung. */
+    /**
+     * Returns the milliseconds after which a call is given up, if {@code hung} messages of the call have hung before.
+     */
     private long waited(long ordinal, int hung, long progressMs) throws Exception {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
             WorkerChannel channel = new WorkerChannel(worker.settings());
@@ -149,7 +150,7 @@ class WorkerStreamTest {
             for (int i = 0; i < hung; i++) {
                 quarantine.learn(new Suspect(0, 50 + i, Suspect.Cause.HUNG, "2", false, ""));
             }
-            var awaited = open(channel, new Deadline(2000));
+            var awaited = open(channel, new TimeLimit(2000));
             note(awaited.flight(), 3, ordinal);
             long begin = System.nanoTime(); // before the worker's clock: it may note its progress a little too early
             Thread writer = worker(Path.of(awaited.flight().path()), progressMs, ordinal, 0);
@@ -173,7 +174,7 @@ class WorkerStreamTest {
         assertTrue(waited >= 2500, waited + " ms");
     }
 
-    /** A worker that has hung may read, write and wait as long as before: only its messages are under suspicion. */
+    /** After a message has hung, other messages of the call get less time, but reading, writing and waiting do not. */
     @ParameterizedTest
     @CsvSource({"7, 1, 1000, 2000", "-1, 1, 2000, 4000", "7, 0, 2000, 4000"})
     void aShorterTimeIsForMessagesAlone(long ordinal, int hung, long least, long most) throws Exception {
@@ -181,14 +182,17 @@ class WorkerStreamTest {
         assertTrue(least <= waited && waited < most, waited + " ms");
     }
 
-    /** As calls of one process run in turn. A file that no stream has is of another client, or of a stream given up. */
+    /**
+     * Calls of one process may wait for each other. A file without a stream is of another client, or of a closed
+     * stream.
+     */
     @ParameterizedTest
     @CsvSource({"task, 7, true", "query, 7, true", "flight-1-0.left, 7, true", "flight-1-0, 7, true",
         "flight-1-0, 0, true", "flight-1-0, 8, false"})
     void progressOfAnotherCallOfTheProcessPutsADeadlineOff(String who, long process, boolean isSame) throws Exception {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
             WorkerChannel channel = new WorkerChannel(worker.settings());
-            Deadline deadline = new Deadline(400);
+            TimeLimit deadline = new TimeLimit(400);
             var awaited = open(channel, deadline);
             note(Path.of(awaited.flight().path()), new FlightFile.Mark(3, 0, 7, 0));
             var other = who.equals("task") ? open(channel, deadline)
@@ -205,15 +209,15 @@ class WorkerStreamTest {
         }
     }
 
-    /** Where another task awaits it, that one learns which message hangs. */
+    /** If another task awaits the hanging call, this task first waits until the other one has ended the call. */
     @ParameterizedTest
     @CsvSource({"true, 1000, 2000", "false, 2000, 4000"})
     void aCallThatHangsIsLeftToTheTaskThatAwaitsIt(boolean isOwn, long least, long most) throws IOException {
         try (FakeWorker worker = new FakeWorker(directory, () -> (request, call) -> { }, () -> null)) {
             WorkerChannel channel = new WorkerChannel(worker.settings());
-            Deadline deadline = new Deadline(1000);
+            TimeLimit deadline = new TimeLimit(1000);
             var awaited = open(channel, deadline);
-            var other = open(channel, isOwn ? deadline : new Deadline(1000));
+            var other = open(channel, isOwn ? deadline : new TimeLimit(1000));
             note(other.flight(), 5, 9);
             long waited = givenUp(awaited, new Quarantine());
             assertTrue(least <= waited && waited < most, waited + " ms");

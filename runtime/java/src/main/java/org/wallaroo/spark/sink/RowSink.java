@@ -1,4 +1,4 @@
-package org.wallaroo.spark.publish;
+package org.wallaroo.spark.sink;
 
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -25,7 +25,10 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** Brings the rows of a batch, with one column of bytes, to the driver. foreachBatch would plan a batch twice. */
+/**
+ * A sink of Spark that brings the rows of a batch, which have one column of bytes, to the driver's Java. With
+ * {@code foreachBatch} Spark would plan each batch twice.
+ */
 public abstract class RowSink implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 

@@ -1,4 +1,4 @@
-package org.wallaroo.spark.publish;
+package org.wallaroo.spark.sink;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
@@ -53,7 +53,7 @@ class MicroBatchesTest {
         assertEquals("", batches.next(1));
     }
 
-    /** Each question is taken once, and gets its own answer, whatever late answers come between. */
+    /** Each question is fetched once, and gets its own answer, even if answers to earlier questions come late. */
     @ParameterizedTest
     @ValueSource(longs = {1, 2, 3, 4, 5, 6, 7, 8})
     void eachQuestionHasItsAnswer(long seed) throws Exception {

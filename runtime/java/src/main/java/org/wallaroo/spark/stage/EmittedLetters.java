@@ -6,13 +6,13 @@ import java.util.Map;
 import org.wallaroo.spark.message.LetterFrame;
 
 /**
- * Remembers which dead letters of a call this operator has emitted.
+ * The dead letters of a bucket call that have been emitted, so that a repetition of the call emits no letter twice.
  *
  * <p>A call that is repeated carefully, or with a message skipped, may have more dead letters than before, also in
  * parts whose outputs were emitted. Only these new letters are emitted when the call is repeated: the egress counts
  * letters in a stream by bucket and sequence, and must not get a letter twice.
  */
-final class LettersLeft {
+final class EmittedLetters {
     private final Map<Identity, Integer> left = new HashMap<>();
     private final Map<Identity, Integer> came = new HashMap<>(); // number of equal letters since the call began again
 

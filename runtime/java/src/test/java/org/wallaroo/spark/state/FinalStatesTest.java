@@ -21,17 +21,17 @@ import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;
 
-class LeftStatesTest {
+class FinalStatesTest {
     private static final Map<Integer, String> NAMES = Map.of(1, "totals", 2, "counts");
 
-    private static LeftStates left(Consumer<LogWriter> states) {
+    private static FinalStates left(Consumer<LogWriter> states) {
         List<byte[]> rows = new ArrayList<>();
         LogWriter writer = new LogWriter(new LogWriter.Layout(0, 1, new int[1]), row -> rows.add(row.toBytes()));
         states.accept(writer);
-        writer.end();
+        writer.flush();
         PlainStore store = new PlainStore();
         LogLoader.load(store, rows.iterator());
-        return new LeftStates(store, 0, NAMES);
+        return new FinalStates(store, 0, NAMES);
     }
 
     private static StateValue state(int encoding, byte[] value) {
@@ -48,7 +48,7 @@ class LeftStatesTest {
         Random random = new Random(seed);
         Map<String, byte[]> states = new TreeMap<>();
         List<String> found = new ArrayList<>();
-        LeftStates left = left(writer -> {
+        FinalStates left = left(writer -> {
             for (int count = random.nextInt(200); count > 0; count--) {
                 byte[] key = new byte[8 + random.nextInt(1 << random.nextInt(20))];
                 byte[] value = new byte[random.nextInt(1 << random.nextInt(20))];
@@ -73,13 +73,13 @@ class LeftStatesTest {
         assertEquals(List.copyOf(states.keySet()), found);
     }
 
-    /** A key and a state that just fit into a frame, and those with a byte more. */
+    /** A key and a state that just fit into a frame are accepted. With one more byte they are refused. */
     @ParameterizedTest
     @CsvSource({"3, 0", "70000, 0", "70000, 1"})
     void aStateThatFitsInNoFrameIsRefused(int keyBytes, int more) {
         byte[] key = "k".repeat(keyBytes).getBytes();
         byte[] value = new byte[Frames.MAX_BODY_BYTES - 16 - keyBytes + more];
-        LeftStates left = left(writer -> writer.add(new StateKey(1, key), state(16, value)));
+        FinalStates left = left(writer -> writer.add(new StateKey(1, key), state(16, value)));
         if (more == 0) {
             assertEquals(value.length, Columns.read(left.next()).values().get(0).length);
             return;

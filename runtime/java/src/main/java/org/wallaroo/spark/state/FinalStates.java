@@ -11,8 +11,8 @@ import org.wallaroo.spark.message.Columns;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.query.OperatorFailure;
 
-/** The states of a bucket at the end of a batch, as frames with several states each. */
-public final class LeftStates implements Iterator<byte[]> {
+/** The states of a bucket at the end of a batch, which the user has asked for, as frames with several states each. */
+public final class FinalStates implements Iterator<byte[]> {
     private static final int COLUMN_BYTES = 16; // largest body of a frame with one state, without key and value
 
     private final Iterator<Map.Entry<StateKey, StateValue>> states;
@@ -25,7 +25,7 @@ public final class LeftStates implements Iterator<byte[]> {
      * @param number of the bucket in the store
      * @param names of the states by port
      */
-    public LeftStates(BucketStore store, int number, Map<Integer, String> names) {
+    public FinalStates(BucketStore store, int number, Map<Integer, String> names) {
         this.names = names;
         LatestStates reader = new LatestStates(state -> true, size -> true);
         BucketVersion version = store.version(number);

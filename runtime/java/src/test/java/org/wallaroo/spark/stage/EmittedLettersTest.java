@@ -16,7 +16,7 @@ import org.wallaroo.spark.message.FramesTest;
 import org.wallaroo.spark.message.LetterFrame;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 
-class LettersLeftTest {
+class EmittedLettersTest {
     private static LetterFrame.Letter letter(long sequence, String path) {
         byte[] value = DeadLetter.newBuilder().setSequence(sequence).setPath(path).build().toByteArray();
         return new LetterFrame.Letter(sequence, path, value);
@@ -26,8 +26,8 @@ class LettersLeftTest {
         return letter.sequence() + " " + letter.path();
     }
 
-    /** Gives letters in frames of any size; returns which have left. */
-    private static List<String> give(LettersLeft left, List<LetterFrame.Letter> letters, Random random) {
+    /** Passes dead letters on in frames of drawn sizes. Returns the names of those that are emitted. */
+    private static List<String> give(EmittedLetters left, List<LetterFrame.Letter> letters, Random random) {
         List<String> found = new ArrayList<>();
         for (int at = 0; at < letters.size();) {
             int end = Math.min(letters.size(), at + 1 + random.nextInt(4));
@@ -45,7 +45,7 @@ class LettersLeftTest {
     void aLetterLeavesAsOftenAsTheCallHadItAtMost() {
         Random random = new Random(7);
         for (int round = 0; round < 200; round++) {
-            LettersLeft left = new LettersLeft();
+            EmittedLetters left = new EmittedLetters();
             Map<String, Integer> most = new HashMap<>();
             Map<String, Integer> found = new HashMap<>();
             for (int attempt = 0; attempt < 3; attempt++) {
@@ -71,7 +71,7 @@ class LettersLeftTest {
                 + "ZXBzLzAwvAUKBEM1MDESCTAvc3RlcHMvMTCsAgoEQzUwMRIJMC9zdGVwcy8yMKwC");
         LetterFrame read = LetterFrame.read(frame);
         assertEquals(List.of("700 0/steps/0", "300 0/steps/1", "300 0/steps/2"),
-                read.letters().stream().map(LettersLeftTest::nameOf).toList());
+                read.letters().stream().map(EmittedLettersTest::nameOf).toList());
         assertArrayEquals(frame, read.toBytes());
     }
 

@@ -1,6 +1,5 @@
 package org.wallaroo.spark.account;
 
-import java.util.List;
 import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
@@ -10,11 +9,11 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
 
 /**
- * The numbers of a query that the monitor shows, over all engines of the query in this virtual machine. A new engine
- * repeats messages that were not committed, but each message counts once.
+ * The numbers of a query in real-time mode that the monitor shows. They outlive the engine: if a new engine repeats
+ * messages that were not committed, each message counts once.
  */
-public final class Numbers {
-    private static final Map<String, Numbers> OF = new ConcurrentHashMap<>();
+public final class MonitorNumbers {
+    private static final Map<String, MonitorNumbers> OF = new ConcurrentHashMap<>();
     private static final int MOST_TIMES = 100_000; // distinct times of one kind until take(); others are dropped
 
     private final NavigableMap<Long, Counters> barriers = new TreeMap<>(); // by offset, from the running batch on
@@ -27,23 +26,24 @@ public final class Numbers {
     private boolean isReading;
     private Map<String, Map<Long, Long>> times = new TreeMap<>(); // messages by kind and milliseconds, since take()
 
-    public static Numbers of(String settings) {
-        return OF.computeIfAbsent(settings, text -> new Numbers());
+    /** Returns the numbers of the query that has these settings. */
+    public static MonitorNumbers of(String settings) {
+        return OF.computeIfAbsent(settings, text -> new MonitorNumbers());
     }
 
-    /** Drops the counters of barriers before the offset of a new batch, and returns the counters at this offset. */
+    /** Returns the counters at the offset at which a batch begins, and drops older ones, which nobody needs again. */
     public synchronized Counters begin(long offset) {
         barriers.headMap(offset).clear();
         return barriers.getOrDefault(offset, new Counters());
     }
 
-    /** Notes the counters at the offset of a barrier. */
+    /** Notes the counters at a barrier. They are shown when all output before its offset is in the outbox. */
     public synchronized void put(long offset, Counters counters) {
         barriers.put(offset, counters);
     }
 
-    /** Records that the query has started: from now on it reads each message as soon as the message comes. */
-    public synchronized void read() {
+    /** Records that the query is ready: from now on it reads each message as soon as the message comes. */
+    public synchronized void beginReading() {
         isReading = true;
     }
 
@@ -69,12 +69,12 @@ public final class Numbers {
         }
     }
 
-    /** Returns a number that grows with each change of the numbers. */
+    /** Returns a number that grows with each change, so that the driver fetches the numbers only after changes. */
     public synchronized long changes() {
         return changes;
     }
 
-    /** Returns the arrivals that are not counted yet: if a task is repeated, its first attempt has counted some. */
+    /** Returns the arrivals that are not counted yet: an earlier engine, whose task failed, may have counted some. */
     public synchronized Arrivals untimed(Arrivals arrivals) {
         return arrivals.after(timed);
     }

@@ -21,14 +21,14 @@ import java.util.Set;
  * @param acceptsChanged whether a changed program may lose fields of states
  * @param wayOut advice to the user: how to go on although a dead letter has ended the query
  */
-public record Applied(
+public record AppliedSettings(
         Map<Integer, String> outputs, Map<Integer, String> states, Set<Integer> inTime, Ticks ticks, List<JsonNode> facts,
         List<Count> counts, boolean givesStates, boolean isStream, boolean isOrdered, boolean joinsRows,
         boolean acceptsChanged, String wayOut) {
     /**
      * A count of a source, step or sink.
      *
-     * @param path of the part
+     * @param path of the source, step or sink
      * @param name such as {@code messages_in}
      */
     public record Count(String path, String name) {}

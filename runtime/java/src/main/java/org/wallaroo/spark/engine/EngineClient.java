@@ -12,27 +12,28 @@ import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Links a task's attempt to the engine: the source waits for the engine's work, and the state operator does the work.
+ * The calls of a task's attempt to the engine of its query. Spark's source waits here until the engine has work for the
+ * task, and Spark's state operator does this work.
  */
-public final class TaskSide {
-    private static final Map<Long, TaskSide> RUNNING = new ConcurrentHashMap<>(); // by attempt
+public final class EngineClient {
+    private static final Map<Long, EngineClient> RUNNING = new ConcurrentHashMap<>(); // by attempt
 
     private final EngineGuard guard;
     private final long attempt;
     private Work work;
 
-    TaskSide(EngineGuard guard, long attempt) {
+    EngineClient(EngineGuard guard, long attempt) {
         this.guard = guard;
         this.attempt = attempt;
     }
 
     /**
-     * Begins the batch of the task that runs here.
+     * Begins the batch of the task that runs in the calling thread.
      *
      * @param settings of the query
      * @param start offset at which the batch begins
      */
-    public static TaskSide begin(Settings settings, JournalOffset start) {
+    public static EngineClient begin(Settings settings, JournalOffset start) {
         TaskContext context = TaskContext.get();
         Attempt attempt = Attempt.current();
         EngineGuard guard = Engine.guard(settings);
@@ -40,7 +41,7 @@ public final class TaskSide {
         context.addTaskFailureListener((failed, error) -> {
             guard.failed(number);
         });
-        TaskSide made = new TaskSide(guard, number);
+        EngineClient made = new EngineClient(guard, number);
         RUNNING.put(number, made);
         context.addTaskCompletionListener(ended -> {
             RUNNING.remove(number);
@@ -49,8 +50,8 @@ public final class TaskSide {
         return made;
     }
 
-    /** Returns the link of the task that runs here. */
-    public static TaskSide current() {
+    /** Returns the client of the task that runs in the calling thread. */
+    public static EngineClient current() {
         return RUNNING.get(TaskContext.get().taskAttemptId());
     }
 
@@ -66,7 +67,7 @@ public final class TaskSide {
         return work != null;
     }
 
-    /** Returns the journal's place of the barrier in the awaited work, or null if this work has no barrier. */
+    /** Returns the place in the journal of the barrier in the awaited work; null if this work has no barrier. */
     public JournalRow.Place reached() {
         return work.barrier() == null ? null : work.barrier().place();
     }

@@ -1,4 +1,4 @@
-package org.wallaroo.spark.publish;
+package org.wallaroo.spark.sink;
 
 import java.util.List;
 import org.apache.spark.SparkContext;

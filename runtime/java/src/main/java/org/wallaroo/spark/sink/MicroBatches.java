@@ -1,4 +1,4 @@
-package org.wallaroo.spark.publish;
+package org.wallaroo.spark.sink;
 
 import java.io.IOException;
 import java.io.InterruptedIOException;
@@ -12,8 +12,8 @@ import java.util.concurrent.TimeUnit;
 import org.wallaroo.spark.query.Json;
 
 /**
- * Keeps questions for the driver program, which fetches them. Java never connects to that program, so the program does
- * not listen at a port.
+ * Passes the questions of a query's sink to the driver program in Python, which fetches and answers them. Java never
+ * connects to that program, so the program does not listen at a port.
  *
  * <p>Each micro-batch has two questions: may it run, and are its rows published?
  */
@@ -27,7 +27,7 @@ public final class MicroBatches {
     private boolean hasEnded;
 
     /** Returns the name of the sink's format for Spark. */
-    public static String sink() {
+    public static String sinkFormat() {
         return MicroBatchSink.class.getName();
     }
 

@@ -10,11 +10,11 @@ import org.wallaroo.spark.bucket.Changes;
 import org.wallaroo.spark.bucket.StoreRequest;
 
 /**
- * Versions and logs of buckets as the engine sees them: with the changes that no task has stored in Spark's store yet.
+ * The engine's view of the states of buckets: Spark's store, and the changes that no task has stored there yet.
  *
  * <p>The object keeps only these changes. For everything else, it asks the task that has Spark's store.
  */
-public final class AheadStore implements BucketStore {
+public final class EngineStore implements BucketStore {
     private final BarrierQueue queue;
     private final boolean isNew;
     private final Map<Integer, BucketVersion> versions = new HashMap<>();
@@ -27,7 +27,7 @@ public final class AheadStore implements BucketStore {
      * @param queue of the engine
      * @param isNew whether Spark's store had nothing when the engine began
      */
-    public AheadStore(BarrierQueue queue, boolean isNew) {
+    public EngineStore(BarrierQueue queue, boolean isNew) {
         this.queue = queue;
         this.isNew = isNew;
     }
@@ -76,7 +76,7 @@ public final class AheadStore implements BucketStore {
         }
     }
 
-    /** Returns the changes since the last barrier, in their order. They belong to the barrier that comes now. */
+    /** Returns the changes since the last barrier, in their order, for the barrier that is being made. */
     public synchronized List<Changes> bind() {
         List<Changes> bound = unbound;
         unbound = new ArrayList<>();

@@ -16,19 +16,21 @@ import org.junit.jupiter.params.provider.MethodSource;
 import org.wallaroo.spark.bucket.BucketVersion;
 import org.wallaroo.spark.deliver.Work;
 import org.wallaroo.spark.message.Arrivals;
-import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.Frames;
 import org.wallaroo.spark.message.FramesTest;
+import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
 import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
-/** Drawn engines that fail and begin again where the last batch has ended, against sums over a journal. */
-class NumbersTest {
+/**
+ * Compares the numbers with sums over a journal. Drawn engines fail, and begin again where the last batch has ended.
+ */
+class MonitorNumbersTest {
     private static final List<String> PATHS = List.of("0/sources/0", "0/steps/0", "0/sinks/0");
     private static final int BUCKETS = 3;
 
-    /** What one place of the journal does, whoever runs it. */
+    /** The counts for one place of the journal, which are the same whichever engine processes it. */
     private record Work(List<StepCount> counts, int bucket, int keys, List<Visited> visits) {
         private static Work drawn(Random random) {
             List<StepCount> counts = PATHS.stream()
@@ -93,7 +95,7 @@ class NumbersTest {
         return found;
     }
 
-    private void check(Numbers numbers, int shown) {
+    private void check(MonitorNumbers numbers, int shown) {
         JsonNode found = Json.parse(numbers.take());
         assertEquals(Json.parse(Json.write(steps(shown))), found.get("steps"));
         assertEquals(Json.parse(Json.write(visits(shown))), found.get("visits"));
@@ -114,7 +116,7 @@ class NumbersTest {
     void whatIsRepeatedCountsOnce(int seed) {
         Random random = new Random(seed);
         IntStream.range(0, 40).forEach(place -> journal.add(Work.drawn(random)));
-        Numbers numbers = Numbers.of("drawn " + seed);
+        MonitorNumbers numbers = MonitorNumbers.of("drawn " + seed);
         int committed = 0;
         int shown = 0;
         int most = 0;
@@ -159,7 +161,7 @@ class NumbersTest {
 
     @Test
     void aTimeThatIsKnownCountsHoweverManyThereAre() {
-        Numbers numbers = Numbers.of("times");
+        MonitorNumbers numbers = MonitorNumbers.of("times");
         int known = 100_000; // a later one is dropped
         List<Arrivals.Group> groups = IntStream.range(0, known + 5)
                 .mapToObj(time -> new Arrivals.Group(time, known - time, 1)).toList();
@@ -192,7 +194,7 @@ class NumbersTest {
 
     @Test
     void numbersSayWhenTheyChange() {
-        Numbers numbers = Numbers.of("changes");
+        MonitorNumbers numbers = MonitorNumbers.of("changes");
         numbers.reach(place(1));
         numbers.reach(place(1));
         assertEquals(List.of(1L, 10L), List.of(numbers.changes(), numbers.messages()));

@@ -4,7 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
 import org.apache.spark.TaskContext;
 import org.wallaroo.spark.bucket.SparkBucketStore;
-import org.wallaroo.spark.query.Applied;
+import org.wallaroo.spark.query.AppliedSettings;
 import org.wallaroo.spark.query.Attempt;
 import org.wallaroo.spark.query.Json;
 import org.wallaroo.spark.query.OperatorFailure;
@@ -12,14 +12,16 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerHome;
 
 /**
- * The facts about a program that a query with an applied application keeps in its checkpoint, next to the states: a
- * changed program must be able to read these states.
+ * Checks that a program of an applied application can read the states in the checkpoint of the user's query. Facts
+ * about the program that wrote the states are next to them.
  *
- * <p>Only a task knows the checkpoint. {@code plan/kept_state.py} decides which changes are refused.
+ * <p>The check runs in tasks, because only they know the checkpoint. {@code plan/kept_state.py} decides which changes
+ * of the program are refused.
  */
-record KeptFacts(Settings settings, int level) {
+record ProgramCheck(Settings settings, int level) {
     /**
-     * Compares the present facts with the facts in the partition's store, and stores the present ones if they differ.
+     * Compares the facts about the present program with those in the partition's store. Stores the present ones if they
+     * differ and the change is safe.
      *
      * @throws OperatorFailure R716 if the number of partitions, or anything else on which states depend, has changed
      */
@@ -30,7 +32,7 @@ record KeptFacts(Settings settings, int level) {
             throw refused("spark.sql.shuffle.partitions was " + settings.targets().size() + " when `apply` was called; it has "
                     + partitions + " partitions", "set it to " + partitions + " before `apply`");
         }
-        Applied applied = settings.applied();
+        AppliedSettings applied = settings.applied();
         JsonNode now = applied.facts().get(level);
         byte[] kept = store.facts();
         JsonNode before = Json.parse(kept == null ? "{}" : new String(kept, StandardCharsets.UTF_8));
@@ -38,18 +40,18 @@ record KeptFacts(Settings settings, int level) {
             return;
         }
         if (!before.isEmpty()) {
-            JsonNode found = WorkerHome.answer(
+            JsonNode found = WorkerHome.runModule(
                     settings.levels().get(level).get(0).start(), "wallaroo_runtime.plan.kept_state",
                     Json.object("before", before, "now", now, "accepts_changed", applied.acceptsChanged()));
             if (!found.isEmpty()) {
                 throw refused(found.path("reason").asText(), found.path("fix").asText());
             }
         }
-        store.note(Json.write(now).getBytes(StandardCharsets.UTF_8));
+        store.storeFacts(Json.write(now).getBytes(StandardCharsets.UTF_8));
     }
 
     private static OperatorFailure refused(String reason, String fix) {
-        return OperatorFailure.said("R716", "what", "the checkpoint of the query", "reason", reason,
+        return OperatorFailure.of("R716", "what", "the checkpoint of the query", "reason", reason,
                 "fix", fix + ", or use a new checkpoint");
     }
 }
