@@ -91,7 +91,7 @@ class Named:
 
 def published(directory: Path, batches: list[Any]) -> list[Notable]:
     publisher = Publisher(Outbox(directory / "outbox", directory / "dead-letters"), ErrorPolicy())
-    publisher._planned = Named()  # type: ignore[assignment]
+    publisher._offset_log = Named()  # type: ignore[assignment]
     reported: list[Notable] = []
     texts = map("error {}".format, count())
     for batch, tasks in enumerate(batches):

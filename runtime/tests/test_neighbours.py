@@ -42,9 +42,9 @@ from wallaroo_runtime.spark.worker_start import Workers
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.spark.planned import Planned
+from wallaroo_runtime.spark.offset_log import OffsetLog
 from wallaroo_runtime.spark.query import RunningQuery
-from wallaroo_runtime.spark.outbox_gate import OutboxRoom
+from wallaroo_runtime.spark.outbox_gate import OutboxGate
 from wallaroo_runtime.spark.micro_batches import MicroBatches
 from wallaroo_runtime.spark.session import create_session, stop_session
 from wallaroo_runtime.spark.row_sink import RowSinks
@@ -55,13 +55,13 @@ options = QueryOptions.on(folder)
 outbox = options.output.open({2})
 rows = RowSinks(session, {}, options.output, options.records)
 publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows)
-room = OutboxRoom(publisher, outbox, 1 << 20)
+gate = OutboxGate(publisher, outbox, 1 << 20)
 batches = MicroBatches(session, lambda rows, batch: None)
 writer = session.readStream.format("rate").load().writeStream
 query = batches.start(writer.option("checkpointLocation", options.checkpoint))
 running = RunningQuery(
-    query, session, workers=Workers(session, None), batches=batches, publisher=publisher, room=room,
-    options=options, planned=Planned(session, options.checkpoint), topology=topology(),
+    query, session, workers=Workers(session, None), batches=batches, publisher=publisher, gate=gate,
+    options=options, offset_log=OffsetLog(session, options.checkpoint), topology=topology(),
 )
 while query.lastProgress is None:
     time.sleep(0.1)

@@ -14,7 +14,7 @@ from wallaroo_runtime.storage.place import DriverOutput
 LOOK_S = 0.1
 
 
-class OutboxRoom:
+class OutboxGate:
     """The gate of a query's micro-batches: each micro-batch begins and is published through the gate.
 
     Args:

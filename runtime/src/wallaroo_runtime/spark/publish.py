@@ -13,7 +13,7 @@ from wallaroo_runtime.spark.account import Account, Accounts, Balance, last_atte
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.micro_batches import Rows
-from wallaroo_runtime.spark.planned import Planned
+from wallaroo_runtime.spark.offset_log import OffsetLog
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -76,7 +76,7 @@ class Publisher:
         policy: ErrorPolicy,
         *,
         rows: RowSinks | None = None,
-        planned: Planned | None = None,
+        offset_log: OffsetLog | None = None,
         balance: Balance | None = None,
         tell_visits: TellVisits = ignore_visits,
         tell_batch: TellBatch | None = None,
@@ -85,7 +85,7 @@ class Publisher:
         records: RecordCount | None = None,
     ) -> None:
         self._outbox, self._policy, self._rows = outbox, policy, rows
-        self._planned, self._balance = planned, balance
+        self._offset_log, self._balance = offset_log, balance
         self.endings: dict[str, str] = {}
         self.watch = LetterWatch()
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
@@ -110,16 +110,18 @@ class Publisher:
         reach("driver.before_commit")  # Spark commits when this has returned
 
     def _trace(self, batch: int, before: tuple[int, int], error: str = "") -> None:
-        if self._planned is None or not trace.is_wanted():
+        if self._offset_log is None or not trace.is_wanted():
             return
         counts = {"messages_out": self.messages - before[0], "dead_letters": self.letters - before[1]}
-        trace.batch_span(self._application, self._planned.query, batch, self._begun, counts, error.partition("\n")[0])
+        trace.batch_span(
+            self._application, self._offset_log.query, batch, self._begun, counts, error.partition("\n")[0]
+        )
 
     def _run(self, rows: Rows, batch: int) -> None:
         files, accounts = read_rows(rows)
         self._check(batch, files, accounts)
-        if self._planned is not None:
-            self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
+        if self._offset_log is not None:
+            self._publish(self._offset_log.query, batch, files, self._offset_log.offsets(batch))
         self._visit(batch, accounts)
         self._count(batch, files, accounts)
         self._add(batch, accounts)
@@ -138,7 +140,7 @@ class Publisher:
 
     def _check(self, batch: int, files: list[StagedFile], accounts: Accounts) -> None:
         if self._balance is not None:
-            planned = None if self._planned is None else self._planned.messages(batch)
+            planned = None if self._offset_log is None else self._offset_log.messages(batch)
             self._balance.check(batch, accounts, files, planned)
 
     def _add(self, batch: int, accounts: Accounts) -> None:
@@ -146,12 +148,12 @@ class Publisher:
             self.endings.update(account.endings)
             self.bytes_by_file += account.bytes_by_file
             self.bytes_by_grpc += account.bytes_by_grpc
-        if self._planned is None or not trace.is_wanted():
+        if self._offset_log is None or not trace.is_wanted():
             return
         for account in accounts.values():
             for stage, begun in account.begun.items():
                 trace.task_span(
-                    self._application, self._planned.query, batch, begun * 1_000_000, account.ended * 1_000_000,
+                    self._application, self._offset_log.query, batch, begun * 1_000_000, account.ended * 1_000_000,
                     stage=stage, worker=self._workers.get(stage, ""), partition=account.partition, attempt=account.task,
                 )  # fmt: skip
 
@@ -164,11 +166,11 @@ class Publisher:
 
     def _count(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""
-        if self._records is None or self._planned is None:
+        if self._records is None or self._offset_log is None:
             return
         received = sum(each.records for each in last_attempts(batch, accounts))
         sent = 0 if self._rows is None else self._rows.messages_of(files)
-        self._records.add(self._planned.query, batch, received, sent)
+        self._records.add(self._offset_log.query, batch, received, sent)
 
     def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
         letters = sorted(

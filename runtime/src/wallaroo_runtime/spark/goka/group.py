@@ -20,7 +20,7 @@ from wallaroo_runtime.kafka.client import EARLIEST, LATEST
 from wallaroo_runtime.kafka.offset import has_content
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.goka.table import LANGUAGES, GokaTable, TableCount, load_tables
-from wallaroo_runtime.spark.planned import to_offset
+from wallaroo_runtime.spark.offset_log import to_offset
 from wallaroo_runtime.spark.source.kafka import KafkaAdmin
 from wallaroo_runtime.spark.source.record import record_sources
 from wallaroo_runtime.storage.journal.head import Position

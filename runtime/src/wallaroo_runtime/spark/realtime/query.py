@@ -22,9 +22,9 @@ from wallaroo_runtime.spark.failure.cause import Cause, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java, of_operator, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.jar import java_class
+from wallaroo_runtime.spark.offset_log import OffsetLog, past_progress
 from wallaroo_runtime.spark.operators import put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import VisitReports
@@ -67,7 +67,7 @@ class RealTimeQuery:
         self._query, self._session, self._workers, self._settings = query, session, workers, settings
         self._outbox, self._policy = outbox, policy
         self._visits = VisitReports(options.tell_visits)
-        self._planned = Planned(session, options.checkpoint)
+        self._offset_log = OffsetLog(session, options.checkpoint)
         count, self._before = before
         past = past_progress(session, options.checkpoint)
         past = replace(past, counts=dict(self._visits.counts), records=options.records)
@@ -153,7 +153,7 @@ class RealTimeQuery:
         if batch <= self._batch or offset < 0:
             return
         try:
-            self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
+            self._outbox.publish(self._offset_log.query, batch, (), self._offset_log.offsets(batch))
         except Away:  # the next look tries again; the run ends if the egress is away too long
             return
         self._batch, self._end = batch, offset

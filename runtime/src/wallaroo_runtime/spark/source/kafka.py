@@ -19,7 +19,7 @@ from wallaroo_runtime.kafka.topic import AUTO_CREATE, NOT_CREATED
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.table import SILENCE, row_of
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
-from wallaroo_runtime.spark.planned import past_progress
+from wallaroo_runtime.spark.offset_log import past_progress
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
 from wallaroo_runtime.storage.progress import plan_elsewhere
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, SparkSink, Topology, place_of
