@@ -54,14 +54,17 @@ session = create_session("gone", master="local[2]", shuffle_partitions=2, direct
 options = QueryOptions.on(folder)
 outbox = options.output.open({2})
 rows = RowSinks(session, {}, options.output, options.records)
-publisher = Publisher(outbox, ErrorPolicy.of(topology(), ""), rows=rows)
+log = OffsetLog(session, options.checkpoint)
+publisher = Publisher(
+    outbox, ErrorPolicy.of(topology(), ""), rows=rows, offset_log=log, balance=None, records=options.records
+)
 gate = OutboxGate(publisher, outbox, 1 << 20)
 batches = MicroBatches(session, lambda rows, batch: None)
 writer = session.readStream.format("rate").load().writeStream
 query = batches.start(writer.option("checkpointLocation", options.checkpoint))
 running = RunningQuery(
     query, session, workers=Workers(session, None), batches=batches, publisher=publisher, gate=gate,
-    options=options, offset_log=OffsetLog(session, options.checkpoint), topology=topology(),
+    options=options, offset_log=log, topology=topology(),
 )
 while query.lastProgress is None:
     time.sleep(0.1)

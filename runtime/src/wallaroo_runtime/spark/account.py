@@ -123,13 +123,13 @@ class Balance:
             if node.kind in STATE_ENTRIES
         }
 
-    def check(self, batch: int, accounts: Accounts, files: Iterable[StagedFile], planned: int | None) -> None:
+    def check(self, batch: int, accounts: Accounts, files: Iterable[StagedFile], planned: int) -> None:
         """Check that no message was lost or repeated between journal, tasks and staged files.
 
         Args:
             accounts: The accounts of successful attempts.
             files: The staged files that are about to be published.
-            planned: Number of messages of journals that Spark has planned; None if it is not known.
+            planned: Number of messages that Spark has planned to read from journals.
 
         Raises:
             RunError: I902 with the first difference, if there is one.
@@ -139,13 +139,13 @@ class Balance:
             what, effect = f"micro-batch {batch}", "nothing of it was published"
             raise RunError.of("I902", what=what, effect=effect, reason=f"{reason}; {len(mine)} tasks have reported")
 
-    def _read(self, accounts: Iterable[Account], planned: int | None) -> Iterator[str]:
+    def _read(self, accounts: Iterable[Account], planned: int) -> Iterator[str]:
         read: dict[int, list[int]] = defaultdict(list)
         for account in accounts:
             if account.level == 0:
                 read[account.partition].append(account.read)
         least, most = sum(map(min, read.values())), sum(map(max, read.values()))
-        if planned is not None and not least <= planned <= most:
+        if not least <= planned <= most:
             yield f"{planned} messages of the journal are planned, level 0 has read {most}"
 
     def _shuffled(self, accounts: Sequence[Account]) -> Iterator[str]:

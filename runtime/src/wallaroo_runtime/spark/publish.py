@@ -60,14 +60,14 @@ class Publisher:
 
     Args:
         policy: Says which dead letters stop the query.
-        rows: Writes the sinks that are Spark's; None if there are none.
-        planned: The micro-batches that Spark has planned; None publishes nothing to the outbox.
-        balance: Compares the accounts of tasks; None compares nothing.
-        tell_visits: Gets the counts of visits before their micro-batch is committed, and 0.
+        rows: Writes the sinks that Spark writes.
+        offset_log: Has the offsets of each micro-batch, which the outbox keeps a copy of.
+        balance: Compares the accounts of tasks.
+        records: Counts the messages of sources that Spark reads, and of sinks that Spark writes.
+        tell_visits: Called with the counts of visits before their micro-batch is committed, and with 0.
         tell_batch: Gets the report of each micro-batch, in the thread that publishes.
         application: Name of the application, for traces.
         workers: Name of the worker of each stage, for traces.
-        records: Counts messages of Spark's sources and sinks; None counts nothing.
     """
 
     def __init__(
@@ -75,14 +75,14 @@ class Publisher:
         outbox: DriverOutput,
         policy: ErrorPolicy,
         *,
-        rows: RowSinks | None = None,
-        offset_log: OffsetLog | None = None,
-        balance: Balance | None = None,
+        rows: RowSinks,
+        offset_log: OffsetLog,
+        balance: Balance,
+        records: RecordCount,
         tell_visits: TellVisits = ignore_visits,
         tell_batch: TellBatch | None = None,
         application: str = "",
         workers: Mapping[str, str] = MappingProxyType({}),
-        records: RecordCount | None = None,
     ) -> None:
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self._offset_log, self._balance = offset_log, balance
@@ -110,7 +110,7 @@ class Publisher:
         reach("driver.before_commit")  # Spark commits when this has returned
 
     def _trace(self, batch: int, before: tuple[int, int], error: str = "") -> None:
-        if self._offset_log is None or not trace.is_wanted():
+        if not trace.is_wanted():
             return
         counts = {"messages_out": self.messages - before[0], "dead_letters": self.letters - before[1]}
         trace.batch_span(
@@ -119,9 +119,8 @@ class Publisher:
 
     def _run(self, rows: Rows, batch: int) -> None:
         files, accounts = read_rows(rows)
-        self._check(batch, files, accounts)
-        if self._offset_log is not None:
-            self._publish(self._offset_log.query, batch, files, self._offset_log.offsets(batch))
+        self._balance.check(batch, accounts, files, self._offset_log.messages(batch))
+        self._publish(self._offset_log.query, batch, files, self._offset_log.offsets(batch))
         self._visit(batch, accounts)
         self._count(batch, files, accounts)
         self._add(batch, accounts)
@@ -138,17 +137,12 @@ class Publisher:
             report.emitted[file.port] += file.messages
         self._tell_batch(report)
 
-    def _check(self, batch: int, files: list[StagedFile], accounts: Accounts) -> None:
-        if self._balance is not None:
-            planned = None if self._offset_log is None else self._offset_log.messages(batch)
-            self._balance.check(batch, accounts, files, planned)
-
     def _add(self, batch: int, accounts: Accounts) -> None:
         for account in accounts.values():
             self.endings.update(account.endings)
             self.bytes_by_file += account.bytes_by_file
             self.bytes_by_grpc += account.bytes_by_grpc
-        if self._offset_log is None or not trace.is_wanted():
+        if not trace.is_wanted():
             return
         for account in accounts.values():
             for stage, begun in account.begun.items():
@@ -166,11 +160,8 @@ class Publisher:
 
     def _count(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""
-        if self._records is None or self._offset_log is None:
-            return
         received = sum(each.records for each in last_attempts(batch, accounts))
-        sent = 0 if self._rows is None else self._rows.messages_of(files)
-        self._records.add(self._offset_log.query, batch, received, sent)
+        self._records.add(self._offset_log.query, batch, received, self._rows.messages_of(files))
 
     def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
         letters = sorted(
@@ -181,8 +172,7 @@ class Publisher:
             stop_at_dead_letter(letters_of(pieces), self._policy)
         seen = self.watch.look(batch, letters, self._outbox.read_staged)
         reach("driver.before_publish")
-        others = files if self._rows is None else self._rows.write(query, batch, files)
-        if not self._outbox.publish(query, batch, others, offsets):
+        if not self._outbox.publish(query, batch, self._rows.write(query, batch, files), offsets):
             return
         self.letters += (count := sum(file.messages for file in letters))
         self.watch.add(seen, count)
