@@ -22,10 +22,6 @@ Rows = Sequence[str]
 Publish = Callable[[Rows, int], None]
 
 
-def admit(batch: int) -> None:
-    """Let a micro-batch run at once, without a check."""
-
-
 class MicroBatches:
     """Handles the micro-batches of a query in a thread of this process.
 
@@ -35,7 +31,9 @@ class MicroBatches:
         begin: Called before a micro-batch runs.
     """
 
-    def __init__(self, session: SparkSession, publish: Publish, begin: Callable[[int], None] = admit) -> None:
+    def __init__(
+        self, session: SparkSession, publish: Publish, begin: Callable[[int], None] = lambda batch: None
+    ) -> None:
         self._publish, self._begin, self._has_ended = publish, begin, False
         self._java: Any = java_class(session, "publish.MicroBatches")()
         self._thread = threading.Thread(target=self._answer_all, name="micro-batches", daemon=True)

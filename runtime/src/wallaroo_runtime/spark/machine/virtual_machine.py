@@ -108,7 +108,8 @@ class VirtualMachine:
 
     def kill(self) -> None:
         """Kill Java, even if PySpark uses it. To PySpark this looks like a crash of Java."""
-        _end(self.process)
+        self.process.kill()
+        self.process.communicate()
 
 
 def is_launched() -> bool:
@@ -155,11 +156,6 @@ def _at_end(end: Callable[[], object]) -> None:
     """Call a function when this process ends, but not when a fork of this process ends."""
     parent = os.getpid()
     atexit.register(lambda: end() if os.getpid() == parent else None)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()
-    process.communicate()
 
 
 def _prepare(bind: Callable[[], None] | None) -> None:

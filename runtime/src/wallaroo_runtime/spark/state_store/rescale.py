@@ -8,8 +8,7 @@ Spark's own classes commit it. So the new checkpoint continues the offsets, the 
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -86,29 +85,15 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
     Raises:
         RunError: R664 if the rescale fails. Then `new` cannot be used.
     """
-    with moving():
+    try:
         shutil.copytree(what.old, what.new, copy_function=os.link, ignore=shutil.ignore_patterns(*LOGS))
         notes = load(session, what.plan, spark_path(what.new), _moved(session, what), is_realtime=what.is_realtime)
         moved = Moved(sum(note["keys"] for note in notes), sum(note["bytes"] for note in notes))
         _renumber(session, what)
         _verify(session, what, moved)
-    return moved
-
-
-@contextmanager
-def moving() -> Iterator[None]:
-    """Turn an error in the block, which moves states, into a `RunError` (R664)."""
-    try:
-        yield
-    except RunError:
-        raise
     except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
-        raise failed(reason=reason_of(error)) from error
-
-
-def failed(*, reason: str) -> RunError:
-    """Return the error that a rescale has failed (R664), with the reason."""
-    return RunError.of("R664", reason=reason)
+        raise RunError.of("R664", reason=reason_of(error)) from error
+    return moved
 
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
@@ -165,7 +150,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
     """Turn micro-batch 0 of the new checkpoint into micro-batch `what.batch` with the given offsets."""
     offsets = what.new / "offsets"
     if last_commit(what.new) != 0:
-        raise failed(reason="Spark did not commit micro-batch 0")
+        raise RunError.of("R664", reason="Spark did not commit micro-batch 0")
     head = (offsets / "0").read_text(encoding="utf-8").splitlines()[:2]
     for batch in (what.batch - 1, what.batch):  # Spark also reads the offsets of the micro-batch before
         write_file(offsets / str(batch), "\n".join([*head, *what.offsets]))
@@ -192,7 +177,7 @@ def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
             for row in logs.where(_VERSIONS).collect():
                 size += int.from_bytes(row["value"][_SNAPSHOT_BYTES], "big")
     if size != moved.size:
-        raise failed(reason=f"Spark has stored {size} bytes of {moved.size}")
+        raise RunError.of("R664", reason=f"Spark has stored {size} bytes of {moved.size}")
 
 
 def relocate(checkpoint: Path, target: str) -> None:
