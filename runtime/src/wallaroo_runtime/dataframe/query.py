@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
+from wallaroo.message.spark_format import DATAFRAME
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
 from wallaroo_runtime.dataframe.ticks import CALL, steps_in_time, ticks_of
 from wallaroo_runtime.errors import TOPOLOGY, RunError
@@ -192,7 +193,7 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
     key, time = (f"`{field.name}`" if (field := field_of(rows, name, place)) else "" for name in ("key", "timestamp"))
     return SparkSource(
         path=source.path, name=source.name, kind="spark", worker=source.worker, on_error=source.on_error,
-        codec=source.codec, format="dataframe", options={}, value="`value`", key=key if source.gives_keys else "",
+        codec=source.codec, format=DATAFRAME, options={}, value="`value`", key=key if source.gives_keys else "",
         timestamp=time, max_message_bytes=getattr(source, "max_message_bytes", 16 << 20),
     )  # fmt: skip
 

@@ -30,7 +30,6 @@ from pyspark.sql.types import (
 
 from wallaroo_runtime.errors import USAGE, RunError
 
-EVERYTHING = "*"  # stands for all columns, in place of an SQL expression for the message
 _TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 # Go can read dates only in the form of times.
 _WRITTEN = {

@@ -20,12 +20,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from wallaroo.message.spark_format import EVERYTHING
 from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
 from wallaroo_runtime.spark.failure.translate import described
 from wallaroo_runtime.spark.row import (
-    EVERYTHING,
     as_object,
     check_times,
     declared_columns,
