@@ -1,4 +1,4 @@
-"""Options of a plan that runs as a query."""
+"""Options with which a plan runs as a query of Spark."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """The options with which a plan runs as a query.
+    """The options with which a plan runs as a query of Spark: places, limits and functions to call.
 
     Attributes:
         checkpoint: Spark's own checkpoint: a directory, or a URL of any file system that Hadoop knows.
@@ -32,11 +32,12 @@ class QueryOptions:
         max_outbox_bytes: No micro-batch begins while more bytes of output than this wait for sinks.
         archive: Archive with the workers; None if every executor has the workers installed.
         python: Interpreter of Python workers; empty for the one that runs Spark's tasks.
-        tell_batch: Is called with the report of each micro-batch, if given.
-        tell_live: Is called with the reports of a query in real-time mode, if given.
-        tell_visits: Gets the counts of visits before their micro-batch is committed, and 0. In real-time mode it gets
-            them when all their output is in the outbox, and the offset before which visits are done. Then it raises
-            `Away` after a short time without an answer.
+        tell_batch: Called with the report of each micro-batch, if given.
+        tell_live: Called with the reports of a query in real-time mode, if given.
+        tell_visits: Called with the counts of visits (calls of user code for every key of a state). In micro-batches:
+            before the micro-batch is committed, with 0 as second argument. In real-time mode: when all output of the
+            visits is in the outbox, with the offset in the journal before which visits are done. Then it raises `Away`
+            after a short time without an answer.
         records: Counts messages of Spark's sources and sinks.
         available_now: Whether the query ends when it has processed all messages that its sources have at the start.
         passes_lost: Whether sources of Kafka continue if a topic has lost records.

@@ -15,7 +15,7 @@ LOOK_S = 0.1
 
 
 class OutboxGate:
-    """The gate of a query's micro-batches: each micro-batch begins and is published through the gate.
+    """Lets a micro-batch begin when the outbox has room for its output, and keeps the error if it cannot be published.
 
     Args:
         publish: Publishes a micro-batch that has run.
@@ -25,7 +25,7 @@ class OutboxGate:
 
     Attributes:
         failure: The error with which this gate stopped the query, if it did.
-        error: Any other exception that the gate raised, because Spark keeps only the text of an exception.
+        error: Any other exception that the gate raised. It is kept here because Spark keeps only its text.
         is_waiting: Whether a micro-batch waits until the outbox has room.
         batch: Number of the micro-batch that began last, -1 before the first one.
         first: Number of the first micro-batch.
@@ -86,10 +86,10 @@ class OutboxGate:
         self.is_waiting = False
 
     def end(self) -> None:
-        """Let a waiting micro-batch fail. The next run processes it."""
+        """Let a micro-batch fail that waits for room, because the query stops. The next run processes it."""
         self._ended.set()
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. A full outbox is reported once each time that it becomes full."""
+        """Return the warnings since the last call. A full outbox is reported once each time that it becomes full."""
         findings, self._findings = self._findings, []
         return findings

@@ -28,11 +28,18 @@ TellVisits = Callable[[VisitCounts, int], None]
 
 
 def ignore_visits(counts: VisitCounts, done: int) -> None:
-    """Ignore the counts of visits. This is the default of `tell_visits`."""
+    """Ignore the counts of visits (calls of user code for every key of a state): the default of `tell_visits`."""
 
 
 def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:
-    """Return the staged files of a micro-batch, in order of partition and port, and the accounts of its tasks."""
+    """Return the staged files and the accounts (counts of messages) that the tasks of a micro-batch have reported.
+
+    Args:
+        rows: Descriptors of staged files and accounts, as JSON.
+
+    Returns:
+        The files in the order of partition and port, and the accounts by number of the attempt.
+    """
     files: list[StagedFile] = []
     accounts: Accounts = {}
     for text in rows:
@@ -45,7 +52,7 @@ def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:
 
 
 class Publisher:
-    """Publishes the output of micro-batches, whose rows are descriptors of staged files.
+    """Checks the counts of each micro-batch, then publishes its staged files in the outbox.
 
     Attributes:
         batches: Number of micro-batches that this run has published.
@@ -152,7 +159,7 @@ class Publisher:
                 )  # fmt: skip
 
     def _visit(self, batch: int, accounts: Accounts) -> None:
-        """Report the counts of a micro-batch's visits."""
+        """Report the counts of a micro-batch's visits to the gateway."""
         visits = visits_of(batch, accounts)
         if visits:
             self._tell_visits(visits, 0)

@@ -46,7 +46,7 @@ class RunningQuery:
     """A started query of micro-batches.
 
     Attributes:
-        targets: Name of each worker to the gRPC target of its first endpoint, for sources whose framing is in a worker.
+        targets: gRPC target of each worker by its name. The gateway calls workers that cut the messages of a source.
         letters: Chooses the dead letters that the run reports.
     """
 
@@ -75,9 +75,9 @@ class RunningQuery:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a micro-batch is running, or Spark has not yet asked its own sources for the first micro-batch.
+        """Whether the query has input of Spark's own sources to process, so that the run is not idle.
 
-        A query with `available_now` is busy until it ends.
+        It is busy while a micro-batch runs, and until the first one. With `available_now` it is busy until it ends.
         """
         with needing_java(self._log):
             if self._available_now:
@@ -114,7 +114,7 @@ class RunningQuery:
             return bool(context.sc().isStopped())
 
     def await_commit(self) -> None:
-        """Do nothing: a micro-batch never waits for more input."""
+        """Do nothing. In real-time mode this call ends a batch early; a micro-batch never waits for more input."""
 
     def progress(self) -> Progress:
         """Return the offsets, batches and counts that the query has reached."""
@@ -146,8 +146,9 @@ class RunningQuery:
     def _unread(self, report: Mapping[str, Any] | None) -> int | None:
         """Return the number of unprocessed records of topics, including those of the running micro-batch.
 
-        Before the report of the run's second micro-batch it is the number in the running one; None in place of 0, since
-        Spark does not look for the end of a topic if it repeats a micro-batch.
+        Before Spark has reported the second micro-batch of the run, only the records of the running micro-batch count.
+        A 0 would be wrong then, since Spark does not look for the end of a topic if it repeats a micro-batch. The
+        result is None in its place.
         """
         if not self._record_sources or self._is_stopped:
             return self._progress.unread
@@ -164,7 +165,7 @@ class RunningQuery:
         return unread_records([{"endOffset": first, "latestOffset": known}]) or None
 
     def _has_read_all(self) -> bool:
-        """Return whether Spark has looked for records since the last micro-batch, and has found none."""
+        """Say whether Spark has looked for records since the last micro-batch, and has found none."""
         with needing_java(self._log):
             return not (self._is_stopped or self._query.lastProgress is None or self._query.status["isDataAvailable"])
 
@@ -179,12 +180,12 @@ class RunningQuery:
             return None
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. None of them ends the query."""
+        """Return the warnings since the last call. None of them ends the query."""
         return self._gate.new_findings()
 
     @property
     def is_held(self) -> bool:
-        """Whether a micro-batch waits until sinks have taken enough output from the outbox."""
+        """Whether a micro-batch waits because the outbox is full. It goes on when sinks have taken enough output."""
         return self._gate.is_waiting
 
     def latest(self) -> Mapping[str, Any]:

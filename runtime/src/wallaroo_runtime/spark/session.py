@@ -102,7 +102,7 @@ def begin_session(create: Callable[[], SparkSession]) -> Callable[[], SparkSessi
 
 
 def _forget_arrays() -> None:
-    """Pass no arrays of NumPy to Java. Otherwise PySpark's first call imports NumPy and pandas: 40 MB."""
+    """Remove PySpark's converters for arrays of NumPy, which would load NumPy and pandas (40 MB) at the first call."""
     array = (NumpyArrayConverter, NumpyScalarConverter)
     INPUT_CONVERTER[:] = [converter for converter in INPUT_CONVERTER if not isinstance(converter, array)]
 
@@ -114,9 +114,9 @@ def running_session() -> SparkSession | None:
 
 @contextmanager
 def _connected(java: VirtualMachine) -> Iterator[None]:
-    """Connect PySpark to a Java virtual machine, by environment variables. The block starts a session.
+    """Let PySpark use a Java virtual machine that this process has launched. The block starts the session.
 
-    `SessionStart` in Java makes its start shorter.
+    PySpark finds it by environment variables. `SessionStart` in Java makes the start of the session shorter.
     """
     port, secret = java.wait()
     os.environ |= {SUBMITTED: str(port), SECRET: secret}

@@ -64,7 +64,7 @@ class Cause:
 
 
 def told_causes(text: str) -> Iterator[Cause]:
-    r"""Yield the errors that a text report names, in order. This serves if Java sent a report in place of an exception.
+    r"""Yield the errors that a text names, such as a stack trace that Java has sent in place of an exception.
 
     Example:
         >>> [*told_causes("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
@@ -95,7 +95,7 @@ def query_causes(query: StreamingQuery) -> list[Cause]:
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that are no wrappers, outermost first; all causes if all are wrappers."""
+    """Return the causes that do not only carry another error, outermost first; if all do, return all."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 

@@ -15,7 +15,7 @@ JARS = "add the jars that contain it, e.g. --conf spark.jars.packages=org.apache
 
 
 class Outcome(Enum):
-    """The meaning of a failure of Spark for its user."""
+    """The kind of failure, which chooses the error code that the user gets (`translated`)."""
 
     QUERY_FAILED = auto()
     ENDED = auto()
@@ -25,15 +25,17 @@ class Outcome(Enum):
 
 
 class FailureRow(NamedTuple):
-    """One kind of failure. A cause is of this kind if its class or its condition fits, and its message fits.
+    """A row of the table: the patterns of one kind of failure, its description and its remedy.
+
+    An error is of this kind if its class or its condition fits, and its message fits.
 
     Attributes:
         what: Describes the failure, in front of the message of the exception; may be empty.
         fix: The remedy if the outcome is `QUERY_FAILED`; may have {temporary}, {log}, {hadoop}.
         kinds: Regular expression that fits the whole name of a class.
-        conditions: Regular expression that fits the beginning of one of Spark's conditions.
+        conditions: Regular expression that fits the beginning of the name of an error in Spark's catalogue.
         message: Regular expression that fits a part of the message.
-        outcome: The meaning of the failure for the user.
+        outcome: The kind of failure, for the error code.
         in_checkpoint: Whether a cause only fits if its message names a file of the checkpoint.
     """
 
@@ -46,7 +48,7 @@ class FailureRow(NamedTuple):
     in_checkpoint: bool = False
 
     def fits(self, cause: Cause, path: str) -> bool:
-        """Say whether a cause is of this kind. `path` is the path of the checkpoint."""
+        """Say whether an error is of this kind. `path` is the path of the checkpoint."""
         if self.in_checkpoint and not (path and path in cause.message):
             return False
         if self.message and not re.search(self.message, cause.message):
@@ -323,7 +325,7 @@ TABLE: tuple[FailureRow, ...] = (
 
 
 def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
-    """Return the first row of the table that fits a cause, and the outermost cause that this row fits."""
+    """Return the first row of the table that fits an error of the chain, and the outermost error that it fits."""
     path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]

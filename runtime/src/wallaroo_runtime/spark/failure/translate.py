@@ -82,7 +82,7 @@ def needing_java(log: Path) -> Iterator[None]:
 
 
 class Described(NamedTuple):
-    """The meaning of a chain of causes; `fix` is empty if no remedy is known."""
+    """A failure of Spark in words for the user. `fix` is empty if no remedy is known."""
 
     outcome: Outcome
     reason: str
@@ -90,7 +90,7 @@ class Described(NamedTuple):
 
 
 def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> Described:
-    """Return the meaning of a chain of causes, in words, without stacks of Java and without Py4J.
+    """Describe a failure of Spark in words, from its chain of causes, without stacks of Java and without Py4J.
 
     Example:
         >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
@@ -113,7 +113,7 @@ def _files(chain: Sequence[Cause]) -> list[str]:
 
 
 def is_loss(chain: Sequence[Cause]) -> bool:
-    """Say whether a topic of Kafka has lost records."""
+    """Say whether a query failed because a topic of Kafka has lost records."""
     match = row_of(chain)
     return match is not None and match[0] is LOSS
 
@@ -135,7 +135,7 @@ def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
 
 
 def operator_error(value: Mapping[str, Any]) -> RunError:
-    """Return the error of an operator in Java from its report, which has the code and values but not the text."""
+    """Return the error that an operator in Java reports. The report has the code and the values, but not the text."""
     if "reported" in value:
         return remote_error(value["worker"], pb.Failure(**value["reported"]))
     if "found" in value:
@@ -145,7 +145,7 @@ def operator_error(value: Mapping[str, Any]) -> RunError:
 
 
 def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> RunError:
-    """Return the error for the user from a chain of causes.
+    """Return the error for the user from the chain of causes of a failure in Spark.
 
     Args:
         chain: The result of `causes_of` or `query_causes`.

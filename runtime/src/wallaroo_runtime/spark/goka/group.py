@@ -36,10 +36,10 @@ MARK = "wallaroo "  # beginning of a mark; the id of the checkpoint follows
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The beginning of a new checkpoint.
+    """The offsets at which a new checkpoint begins, and messages to the user about it.
 
     Attributes:
-        lines: The offset line of each source for Spark's checkpoint, in its order.
+        lines: For each source, in Spark's order, its offsets as a line of the checkpoint's offset log.
         notes: Notes for the user about tables and groups that were taken over.
         findings: Further findings for the user.
     """
@@ -51,7 +51,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Kafka's offsets of an input of a group.
+    """The offsets of a topic that a group reads: the first, the last, and those that Goka has committed.
 
     Attributes:
         begins: The first offset of each partition.
@@ -75,7 +75,9 @@ class Input:
 def continue_goka(
     session: SparkSession, plan: Plan, topology: Topology, journals: Sequence[JournalPlace], checkpoint: str, mark: str
 ) -> Begin:
-    """Write the first states of all groups to a new checkpoint of Spark's. The caller writes the sources' offsets.
+    """Fill a new checkpoint with the values of Goka's tables, and return the offsets at which its sources begin.
+
+    The caller writes these offsets to the checkpoint.
 
     Args:
         session: The session of the run.
@@ -162,7 +164,10 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
 
 
 def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
-    """Raise R788 if another checkpoint has continued the group: messages would count in both checkpoints."""
+    """Raise R788 if another checkpoint has continued the group, because messages would count in both checkpoints.
+
+    A checkpoint that continues a group writes its id, the mark, into the metadata of the group's offsets.
+    """
     for each in inputs:
         if others := sorted(each.marks - {mark}):
             reason = f"another checkpoint ({others[0]}) has continued from its offsets of {each.source.topic}"
@@ -178,7 +183,7 @@ def _mark(session: SparkSession, group: str, inputs: Sequence[Input], mark: str)
 
 
 def check_some(group: str, inputs: Sequence[Input]) -> None:
-    """Raise R788 if a group has a table but no offsets: nobody knows which messages the table has counted."""
+    """Raise R788 if a group has a table but no offsets, because then it is unknown which messages the table counts."""
     first = next((each.source for each in inputs if each.unread), None)
     if first is None or any(each.committed for each in inputs):
         return
@@ -188,7 +193,7 @@ def check_some(group: str, inputs: Sequence[Input]) -> None:
 
 
 def line_of(group: str, entry: Input) -> str:
-    """Return the offsets at which an input begins, as a line for Spark's checkpoint.
+    """Return the offsets at which an input begins, as a line for the offset log in Spark's checkpoint.
 
     Raises:
         RunError: R788 if records would be left out that Goka may not have processed.
@@ -215,7 +220,7 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
 
 
 def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
-    """Return the table of a group's state to read, with the settings of the group's inputs.
+    """Return a description of a group's table, from which its states are read with the settings of its inputs.
 
     Raises:
         RunError: R788 if the pipeline that writes the table is no group.

@@ -1,4 +1,4 @@
-"""Settings of Spark: those that frames need, and those that start its processes. This file imports no PySpark."""
+"""Settings with which Spark and its Java virtual machine start. This file imports no PySpark."""
 
 import os
 import re
@@ -158,7 +158,9 @@ def with_jar(jars: str | None, jar: Path, between: str = ",") -> str:
 
 
 def client_settings(master: str, location: str) -> dict[str, str]:
-    """Return the settings with which a cluster's client starts Spark, without those that name the client's directories.
+    """Return the settings with which a driver on this machine starts Spark for a cluster, to show them (`--dry-run`).
+
+    Settings that name directories of the driver are left out.
 
     Args:
         master: Address of the Spark master, as for spark-submit.

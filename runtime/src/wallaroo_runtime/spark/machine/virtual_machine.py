@@ -91,9 +91,9 @@ class VirtualMachine:
         return int.from_bytes(answer[:4], "big"), answer[8 : 8 + length].decode()
 
     def end(self) -> Path | None:
-        """End Java now, except if PySpark uses it and Java has an archive of its classes, or will write one.
+        """End Java now, unless it ends with this process anyway, or will write an archive of its classes first.
 
-        Then Java ends with this process.
+        With this archive later runs start faster.
 
         Returns:
             The directory of the archive if Java will write one, else None.
@@ -142,7 +142,7 @@ def launch(
 
 
 def english(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which the system's errors are in English, since failures are known by their texts.
+    """Return variables for an environment in which errors of the system are in English, as `TABLE` expects them.
 
     Example:
         >>> english({"LC_ALL": "de_DE.UTF-8"})

@@ -41,7 +41,7 @@ class RealTimeQuery:
     """A started query in real-time mode, with the methods of `RunningQuery`, the query of micro-batches.
 
     Attributes:
-        targets: Name of each worker to the gRPC target of its first endpoint.
+        targets: gRPC target of each worker by its name.
         letters: Chooses the dead letters that the run reports.
         is_busy: Always False, because in real-time mode Spark reads no sources itself.
         is_held: Always False, because no batch waits for sinks. Instead, the egress delays calls that deliver output.
@@ -105,10 +105,12 @@ class RealTimeQuery:
         return self._progress
 
     def _tell_counts(self, look: "_Look") -> bool:
-        """Report the counts of the operators: to the monitor, if it wants them and they have changed, and of visits.
+        """Report the operators' counts to the monitor, and the counts of visits to the gateway, if they have changed.
+
+        A visit is a call of user code for every key of a state.
 
         Returns:
-            Whether the gateway has the counts of all visits whose output is all in the outbox.
+            Whether the gateway has the counts of all visits whose output is completely in the outbox.
         """
         now = time.monotonic()
         is_wanted = self._tell_live is not None and look.changes > self._told and now >= self._told_at + NUMBERS_S
@@ -135,7 +137,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, messages_out=emitted)
 
     def _looked(self) -> "_Look":
-        """Return the operators' report, at most `LOOK_S` old: several callers need it, and a call costs CPU time."""
+        """Return the operators' short report, at most `LOOK_S` old: several callers need it, and a call costs time."""
         now = time.monotonic()
         if now >= self._looked_at + LOOK_S:
             self._look, self._looked_at = _look(self._ask, self._query, self._settings), now
@@ -160,7 +162,10 @@ class RealTimeQuery:
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Let the gateway delete the committed input, after it has taken the counts of visits, which would be lost."""
+        """Let the gateway delete the committed input, as soon as it has the counts of visits in this input.
+
+        Without this order a crash would lose the counts, because committed input is not processed again.
+        """
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
@@ -175,7 +180,7 @@ class RealTimeQuery:
                 self._operators.awaitBatch(self._settings)
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. Most problems are not findings, since they end the query."""
+        """Return the warnings since the last call. Most problems are not warnings, since they end the query."""
         findings, self._findings = self._findings, []
         return findings
 
@@ -244,7 +249,7 @@ def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, poli
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """The operators' report about a query, see `RealTime.look`."""
+    """The short report of the operators in Java about a query, which the driver often asks for (`RealTime.look`)."""
 
     is_active: bool = False
     is_reading: bool = False

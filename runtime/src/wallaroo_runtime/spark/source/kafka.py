@@ -1,4 +1,4 @@
-"""Reads Kafka with Spark's own connector: finds the offsets at which reading begins, and explains errors."""
+"""Reads Kafka with Spark's own connector: checks topics, and finds the offsets at which reading begins."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -64,7 +64,7 @@ def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
 
 
 def read_topic(session: SparkSession, source: KafkaSource) -> DataFrame:
-    """Return the records that a topic has now, as a table."""
+    """Return the records that a topic has now, as a DataFrame that does not grow."""
     return session.read.format(FORMAT).options(**read_options(session, source)).load()
 
 
@@ -173,7 +173,10 @@ def check_kafka(
 
 
 def spark_topic(sink: Sink) -> KafkaSink | None:
-    """Convert a SparkSink that writes to Kafka to a KafkaSink; None for other sinks, or if rows name their topics."""
+    """Convert a sink of Spark's format kafka to a Kafka sink, whose topic a start checks.
+
+    Return None for other sinks, and if the rows name their topics.
+    """
     if not isinstance(sink, SparkSink) or sink.format != FORMAT or not (topic := sink.options.get("topic")):
         return None
     brokers = resolved(sink.options).get(PREFIX + "bootstrap.servers", "").split(",")

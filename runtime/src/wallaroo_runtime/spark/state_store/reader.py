@@ -18,7 +18,7 @@ from wallaroo_runtime.storage.spark_log import last_batch
 
 @dataclass(frozen=True, slots=True)
 class SparkLogs:
-    """The state logs in a checkpoint of Spark's.
+    """Reads states of an application from the state store in Spark's checkpoint.
 
     Attributes:
         files: The checkpoint directory of the application.

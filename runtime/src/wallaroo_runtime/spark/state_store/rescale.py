@@ -41,11 +41,11 @@ _VERSIONS = "number & 4294967295 = 4294967295"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The counts of moved states and logs.
+    """The counts of the states that a rescale has written.
 
     Attributes:
         keys: Number of keys with state. A key with two states counts twice.
-        size: Number of bytes of the new logs.
+        size: Number of bytes of the new state logs.
     """
 
     keys: int
@@ -54,7 +54,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """The description of a rescale: from one of Spark's checkpoints to another one.
+    """The parameters of a rescale, which makes a new checkpoint of Spark's from an old one.
 
     Attributes:
         old: Spark's old checkpoint, which has a micro-batch. It is not changed.
@@ -97,7 +97,7 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
 
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
-    """Return the function that gives `load` the logs of a stage of the new plan, with the old states."""
+    """Return a function for `load` that reads the old states of a stage, sorted by the new buckets."""
     stored = Stored(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
@@ -115,16 +115,16 @@ def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any
 def load(
     session: SparkSession, plan: Plan, checkpoint: str, logs: Callable[[Stage], Sequence[Any]], *, is_realtime: bool
 ) -> list[dict[str, Any]]:
-    """Write the states of a plan in micro-batch 0 of a new query.
+    """Write the first states of a new checkpoint of Spark's, in micro-batch 0 of a temporary query.
 
     Args:
         plan: The plan with the numbers of the new checkpoint.
         checkpoint: URL of Spark's new checkpoint. It may have the id of a query, but no micro-batch.
-        logs: Returns Java datasets with the rows of a stage's logs.
+        logs: Returns Java datasets with the rows of a stage's state logs.
         is_realtime: Whether the checkpoint is for real-time mode.
 
     Returns:
-        The notes of the operators, with the counts of what they wrote.
+        The reports of the operators in Java, with counts of the states that they wrote.
     """
     java, notes = state_store(session), list[dict[str, Any]]()
     none = session.range(0).selectExpr("CAST(NULL AS BINARY) AS row")._jdf
@@ -181,7 +181,7 @@ def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
 
 
 def relocate(checkpoint: Path, target: str) -> None:
-    """Change the file names in the records of one of Spark's checkpoints, because the checkpoint will be moved.
+    """Change the absolute file names in the records of one of Spark's checkpoints, before the checkpoint is moved.
 
     Args:
         checkpoint: The directory of the checkpoint.
