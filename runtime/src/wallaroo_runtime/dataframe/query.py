@@ -36,7 +36,7 @@ PARAMETERS = {"self", "order_by", "states", "gives_states", "accept_changed", "o
 
 
 def check_topology(topology: Topology) -> None:
-    """Refuse parts of a topology that cannot be between DataFrames.
+    """Refuse a topology with a source, step or sink that cannot work between DataFrames.
 
     Raises:
         RunError: P303 with every finding.
@@ -75,13 +75,14 @@ class Call:
         application: The application. Its archive has the workers; without one they are installed on every machine.
         inputs: DataFrames by the name of their source.
         policy: Policy that decides which dead letters end the query.
-        way_out: Advice to the user how to go on after a dead letter that has ended the query.
+        way_out: Advice to the user for going on after a dead letter that has ended the query.
         order_by: Column of all inputs that gives the order of each key's messages; empty for the order of arrival.
         states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.
         joins_rows: Whether each row has several messages of the sink, as an array of JSON, which Spark parses faster.
         gives_states: Whether the result has a row for each state at the end of a batch, too.
         accept_changed: Whether a changed program may lose fields of states.
-        observation: Name of the metrics with the counts of all parts, or what gives them after a batch; empty for none.
+        observation: Name of the metrics with the counts of all sources, steps and sinks, or the object of PySpark that
+            has these counts after a batch; empty for no counts.
     """
 
     application: Application
@@ -152,7 +153,7 @@ def applied(call: Call) -> DataFrame:
 
 
 def _is_in_time(call: Call, sources: Sequence[SparkSource]) -> bool:
-    """Say whether rows come in the order of event time: without `order_by`, or because it names the same column."""
+    """Say whether rows come in the order of event time, since `order_by` is empty or names the column of event time."""
     for source in sources:
         rows, place = call.inputs[source.name], place_of(source)
         column = field_of(rows, source.timestamp.strip("`"), place)
@@ -179,7 +180,9 @@ def _check_order(call: Call) -> None:
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:
-    """Return a source of any kind as a Spark source. Without declared columns: `value`, `key` and `timestamp`.
+    """Convert a source of any kind to a Spark source whose messages are rows of a DataFrame.
+
+    If the source declares no columns, the DataFrame has `value`, and perhaps `key` and `timestamp`.
 
     Raises:
         RunError: R716 if the rows have no column `value`, or several columns of one of these names.
@@ -199,16 +202,16 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
 
 
 class Count(NamedTuple):
-    """A count of a source, step or sink, as in `Applied.java`."""
+    """A counter of a source, step or sink, which `Applied.java` sums up: path in the topology, name of the counter."""
 
     path: str
     name: str
 
 
 def counts_of(plan: Plan, topology: Topology) -> dict[str, Count]:
-    """Return the counts of all parts by the name of their metric, e.g. `history.timers_fired`.
+    """Return the counters of all sources, steps and sinks by the name of their metric, e.g. `history.timers_fired`.
 
-    If several parts have one name, their path follows the name.
+    If several of them have one name, their path follows the name.
     """
     parts = list(topology.parts())
     names = Counter(part.name for part in parts)
@@ -223,6 +226,6 @@ def counts_of(plan: Plan, topology: Topology) -> dict[str, Count]:
 
 
 def observed(rows: DataFrame, observation: Observation | str, counts: Mapping[str, Count]) -> DataFrame:
-    """Remove the rows that only have counts. Spark adds up these counts under the name of the observation."""
+    """Let Spark add up counts under the name of an observation, and remove the rows that only have counts."""
     sums = (F.coalesce(F.sum(F.col(COLUMN)[at]), F.lit(0)).alias(name) for at, name in enumerate(counts))
     return rows.observe(observation, *sums).where(F.col(COLUMN).isNull())

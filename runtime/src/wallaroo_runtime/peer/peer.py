@@ -1,4 +1,4 @@
-"""A gateway or an egress as a driver uses it."""
+"""A driver's calls of its gateway or egress: attach, status, commit, end."""
 
 import json
 import time
@@ -54,14 +54,14 @@ class Peer:
         """Start the process of a local peer, if none runs. Do not wait until it serves."""
 
     def wait_ready(self) -> None:
-        """Wait until the launched process serves. From then on the journal of a gateway exists.
+        """Wait until a local process serves. From then on the journal of a gateway exists.
 
         Raises:
             RunError: The error that the process reports, e.g. R610; R617 if it reports none.
         """
 
     def attach(self, request: Request) -> None:
-        """Attach this driver to the peer. A further call changes the configuration.
+        """Make this process the driver of the peer, and send the configuration. A further call changes it.
 
         Raises:
             RunError: R617, R641, R642, R643, R647, R648 or R649 if the peer cannot serve this driver; the error with
@@ -188,11 +188,14 @@ class Peer:
         return False
 
     def tell_visits(self, counts: VisitCounts, done: int = 0) -> None:
-        """Record the counts of visits at the gateway, before the visits are committed.
+        """Record the counts of visits (calls of user code for every key of a state) at the gateway.
+
+        This happens before the visits are committed, because a crash after the commit would lose the counts.
 
         Args:
-            done: Offset before which visits are done, though they may not be committed; 0 if their commit will show
-                that they are. Without it the call waits while the peer is away.
+            counts: Counts of each visit, by its id.
+            done: Offset in the journal before which visits are done, though they may not be committed. 0 if their
+                commit will show this; then the call waits while the peer is away.
 
         Raises:
             Away: `done` was given, and the peer cannot be reached now; the call must be repeated later.

@@ -1,4 +1,4 @@
-"""Takes remote services away from the driver that they serve."""
+"""Takes a checkpoint's remote gateways and egress from their driver, so that a command can change the checkpoint."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ from wallaroo_runtime.service.client import ServiceClient
 
 
 class Hold:
-    """Attaches this process as driver to remote services, without work for them, so that no other driver uses them.
+    """Makes this process the driver of remote services without using them, so that they refuse every other driver.
 
     Args:
         application: Name of the application.
@@ -43,7 +43,11 @@ class Hold:
             self.client("gateway", name).call("Status", pb.StatusRequest(epoch=epoch))
 
     def take(self, kind: str, name: str = "") -> int:
-        """Attach to one service. Return the epoch of this process. The errors are those of `take_gateways`."""
+        """Attach to one service. Return the epoch, the number by which the service refuses calls of earlier drivers.
+
+        Raises:
+            RunError: As `take_gateways`.
+        """
         driver = driver_of(self._application, self._checkpoint, self.store(kind, name), fresh=False)
         nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
         return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)

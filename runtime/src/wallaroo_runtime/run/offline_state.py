@@ -139,7 +139,7 @@ def shower_of(
         RunError: The function raises R771 if the worker's program is in an archive that was not given, and the error
             with which the worker does not start.
     """
-    from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+    from wallaroo_runtime.peer.hosted_workers import HostedWorkers
     from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
     topology = load_document(json.loads(archive.topology)) if archive else topology
