@@ -1,4 +1,4 @@
-"""Sends messages on which a decoder failed to their source again: over TCP, or to their partition of a topic.
+"""Sends dead letters of decoders to their source again, over TCP or to their partition of a topic.
 
 A dead letter of a decoder has the message as it arrived. A dead letter of a later step has one of several results of a
 source message, in the worker's own encoding, which no source accepts.
@@ -47,7 +47,7 @@ MARKS = "replayed"
 
 @dataclass(frozen=True, slots=True)
 class SourceOf:
-    """The properties of a source that are needed to replay its messages.
+    """The properties of a source that are needed to send messages to it again.
 
     Attributes:
         topic: Topic of Kafka; empty if the source reads no topic, or the directory is of a remote egress.
@@ -67,7 +67,7 @@ class SourceOf:
 
 @dataclass
 class Replayed:
-    """The result of a replay.
+    """The result of a replay, in numbers of dead letters.
 
     Attributes:
         sent: Number of letters whose messages are in the journal or topic again.
@@ -84,9 +84,10 @@ class Replayed:
 
 @dataclass
 class _Block:
-    """Letters of one source, or of one partition of its topic, that are sent and marked together.
+    """Dead letters of one source, or of one partition of its topic, that are sent and marked as replayed together.
 
     Attributes:
+        ids: Ids of the dead letters.
         data: The messages for a TCP source.
         records: The messages for a topic.
         size: Number of bytes of all messages.
@@ -99,7 +100,7 @@ class _Block:
 
 
 class Replay:
-    """Sends the messages of dead letters of one checkpoint again.
+    """Sends the messages of a checkpoint's dead letters to their sources again.
 
     Args:
         checkpoint: The checkpoint directory, or the directory of a remote egress.
@@ -120,9 +121,10 @@ class Replay:
         self._rerun = read_manifest(checkpoint).rerun_batches if is_known else ()
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
-        """Send the letters in blocks, which limits the memory, and mark them when they are safe in journal or topic.
+        """Send the messages of dead letters, and mark the letters as replayed when journal or topic has the messages.
 
-        A block is marked once the source has acknowledged it. If a replay is killed earlier, the next one repeats it.
+        Letters are sent in blocks, which limits the memory. A block is marked once the source has acknowledged it. If a
+        replay is killed earlier, the next one repeats the block.
 
         Raises:
             RunError: R618 if the source cannot be reached or did not take the messages. For Kafka: R672, R673 or R727.
@@ -146,7 +148,7 @@ class Replay:
         return result
 
     def _replayable(self, letters: Iterable[StoredLetter], result: Replayed) -> Iterator[StoredLetter]:
-        """Yield the letters to send. Count the other letters in `result`."""
+        """Yield the dead letters to send. Count in `result` those that cannot be sent or were sent before."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
@@ -292,7 +294,7 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
 
 
 def read_marks(checkpoint: Path) -> Iterator[str]:
-    """Yield the ids of the letters that were replayed."""
+    """Yield the ids of the dead letters that a replay has marked as sent again."""
     try:
         with (checkpoint / FOLDER / MARKS).open(encoding="ascii") as file:
             # A line without its end was torn by a loss of power.
@@ -302,13 +304,13 @@ def read_marks(checkpoint: Path) -> Iterator[str]:
 
 
 def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
-    """Write the file of marks again, with the marks of these letters only. The caller holds `letters_locked`."""
+    """Mark only these letters as replayed, in place of all that were marked. The caller holds `letters_locked`."""
     content = "".join(f"{each}\n" for each in ids).encode("ascii")
     replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
 
 
 def mark(checkpoint: Path, ids: Sequence[str]) -> None:
-    """Mark letters as replayed. The marks survive a loss of power."""
+    """Note in a file that letters were replayed, so that the next replay skips them. Notes survive a loss of power."""
     path = checkpoint / FOLDER / MARKS
     with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.seek(0)
