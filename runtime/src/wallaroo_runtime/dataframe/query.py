@@ -77,7 +77,7 @@ class Call:
         policy: Policy that decides which dead letters end the query.
         way_out: Advice to the user for going on after a dead letter that has ended the query.
         order_by: Column of all inputs that gives the order of each key's messages; empty for the order of arrival.
-        states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.
+        states: States with which a new query begins, with the columns `STATE_COLUMNS`; None if it begins without any.
         joins_rows: Whether each row has several messages of the sink, as an array of JSON, which Spark parses faster.
         gives_states: Whether the result has a row for each state at the end of a batch, too.
         accept_changed: Whether a changed program may lose fields of states.
@@ -109,7 +109,7 @@ def applied(call: Call) -> DataFrame:
     plan = compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS))))
     is_in_time = _is_in_time(call, sources)
     in_time = steps_in_time(plan, topology, is_in_time=is_in_time) if ticks.is_of_data else frozenset[int]()
-    plan = ticks.planned(plan, has_times=bool(in_time))
+    plan = ticks.timed_plan(plan, has_times=bool(in_time))
     logs = temporary_directory() / "logs"
     logs.mkdir(0o700, exist_ok=True)
     options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.application.archive)

@@ -48,7 +48,7 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
 
 
 def _add_classes(session: SparkSession) -> None:
-    """Give driver and executors our jar, unless the session already has it.
+    """Give driver and executors the jar with our Java classes, unless the session already has it.
 
     Raises:
         RunError: R716 if the driver cannot load the jar.

@@ -34,7 +34,7 @@ from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
 SHOW_BYTES = 4 << 20  # bytes of states in one request to a worker
 OPERATOR, LOG = "transformWithStateExec", "log"
-LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
+STATE_COLUMNS = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass the result of `states` or `read_states`"
 LATER = "leave `states` out if the query has a checkpoint already"
 FACTS = -(1 << 32)  # key of the facts in Spark's store, in place of a bucket and an entry: see `SparkBucketStore.java`
@@ -91,7 +91,7 @@ def check_columns(states: DataFrame) -> None:
     if not isinstance(states, DataFrame):
         reason = f"they are a {type(states).__name__}"
         raise refused(STATES, reason, TAKEN)
-    for name, kind in LEFT.items():
+    for name, kind in STATE_COLUMNS.items():
         field = field_of(states, name, STATES)
         actual = "" if field is None else field.dataType.simpleString()
         if actual != kind:
@@ -135,7 +135,7 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_c
     """Convert given states to the rows with which Spark's state stores begin.
 
     Args:
-        states: Rows with the columns of `LEFT`.
+        states: Rows with the columns of `STATE_COLUMNS`.
         accepts_changed: Whether fields of states may be lost.
 
     Returns:
@@ -145,9 +145,9 @@ def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_c
         RunError: R716 if the states do not belong to the application.
     """
     check_columns(states)
-    is_null = reduce(or_, (F.col(name).isNull() for name in LEFT))
+    is_null = reduce(or_, (F.col(name).isNull() for name in STATE_COLUMNS))
     kinds = states.select("name", "type").distinct().collect()
-    holes = states.where(is_null).select(*LEFT).limit(1).collect()
+    holes = states.where(is_null).select(*STATE_COLUMNS).limit(1).collect()
     check_states([*holes, *kinds], topology, accepts_changed=accepts_changed)
     return [_of_level(plan, level, states) for level in plan.levels[1:]]
 
@@ -163,7 +163,7 @@ def _of_level(plan: Plan, level: Iterable[Stage], states: DataFrame) -> Any:
 
 
 def stored_states(session: SparkSession, topology: Topology, checkpoint: str, part: int | None) -> DataFrame:
-    """Return the states in the checkpoint of a streaming query after its last micro-batch, with the columns of `LEFT`.
+    """Return the states in a streaming query's checkpoint after its last micro-batch, with the columns `STATE_COLUMNS`.
 
     Args:
         part: Number of one use of the application, if the query applies it several times; else None.
@@ -206,11 +206,11 @@ def _of_part(
         return operators, {}  # they have no states and no facts yet
     kept = {row["operatorId"]: _facts(session, checkpoint, row) for row in operators}
     own = [facts_of(plan, topology, level + 1) for level in range(levels)]
-    places = [[row for row in operators if not _other(kept[row["operatorId"]], mine)] for mine in own]
+    places = [[row for row in operators if not _difference(kept[row["operatorId"]], mine)] for mine in own]
     count = min(map(len, places), default=0)
     if not count:
         lacking = (mine for mine, rows in zip(own, places, strict=True) if not rows)
-        reasons = [_other(facts, mine) for mine in lacking for facts in kept.values()]
+        reasons = [_difference(facts, mine) for mine in lacking for facts in kept.values()]
         raise _unreadable(checkpoint, "; ".join(reasons) or "it has no states of an application")
     if part is None and count > 1:
         numbers = ", ".join(str(row["operatorId"]) for rows in places for row in rows)
@@ -234,7 +234,7 @@ def _facts(session: SparkSession, checkpoint: str, operator: Row) -> dict[str, A
     return next((json.loads(row["note"]) for row in notes.limit(1).collect()), {})
 
 
-def _other(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+def _difference(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
     """Compare the stored description of an operator's states with that of a level. Return the difference, or empty."""
     mine = {name: {**stored[name], "time": own[name]["time"]} for name in stored.keys() & own.keys()}
     if own and not mine:
@@ -273,7 +273,7 @@ def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tu
 
     Args:
         application: Application that has the states.
-        states: Rows with the columns of `LEFT`.
+        states: Rows with the columns of `STATE_COLUMNS`.
 
     Raises:
         RunError: An error of a worker, e.g. W416 if it cannot show states.

@@ -48,7 +48,7 @@ class Ticks:
     delays: Mapping[str, int] = field(default_factory=dict)
     is_of_data: bool = False
 
-    def planned(self, plan: Plan, *, has_times: bool) -> Plan:
+    def timed_plan(self, plan: Plan, *, has_times: bool) -> Plan:
         """Return a plan whose windows and timed steps take the time from the ticks, if the ticks have event times.
 
         Args:

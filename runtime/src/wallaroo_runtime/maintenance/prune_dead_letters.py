@@ -107,7 +107,7 @@ def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
 
 
 def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that says whether a file of dead letters may be changed, as its micro-batch is published."""
+    """Return a function that says whether a file of dead letters may be changed: its micro-batch must be published."""
     published = read_base(checkpoint / "outbox").batches
     return lambda batch, path: batch <= published.get(_query(path), -1)
 

@@ -60,7 +60,7 @@ def gateway_sources(topology: Topology) -> Iterator[GatewaySource]:
 
 
 def listeners(topology: Topology) -> Iterator[Listener]:
-    """Yield the sources for which a gateway listens."""
+    """Yield the sources for which a gateway listens at a TCP port."""
     return (source for source in topology.sources() if isinstance(source, Listener))
 
 

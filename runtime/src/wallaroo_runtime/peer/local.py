@@ -41,7 +41,7 @@ def stop_left_behind(checkpoint: Path) -> None:
 
 @contextmanager
 def local_service(checkpoint: Path, name: str) -> Iterator[Service]:
-    """Yield the gateway or egress of a checkpoint for calls in the block. Its socket must exist.
+    """Yield the address of a checkpoint's gateway or egress for gRPC calls in the block. Its socket must exist.
 
     The channel ends with the block: after the attach, the status is read from its file.
     """

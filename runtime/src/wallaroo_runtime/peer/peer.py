@@ -109,7 +109,9 @@ class Peer:
         self._away = error
 
     def _tell(self, request: pb.CommitRequest) -> None:
-        """Report progress once, unless the peer is known to be away; `status` notices when the peer is back.
+        """Send progress to the peer once, without repetitions, unless the peer is known to be away.
+
+        `status` notices when the peer is back.
 
         Raises:
             Away: The peer cannot be reached now.

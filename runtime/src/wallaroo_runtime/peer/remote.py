@@ -110,7 +110,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
 
 
 def driver_of(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:
-    """Return the identity that this process sends to a service.
+    """Return the identity with which this process attaches to a gateway or egress as its driver.
 
     Args:
         application: Name of the application.

@@ -16,7 +16,7 @@ from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
-from wallaroo_runtime.spark.executor_watch import ExecutorWatch, want_of_memory
+from wallaroo_runtime.spark.executor_watch import ExecutorWatch, last_memory_error
 from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
@@ -43,7 +43,7 @@ AVAILABLE_NOW_FOR_ALL = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
 class RunningQuery:
-    """A started query of micro-batches.
+    """A started query of micro-batches, whose progress, error and warnings the run asks for until it stops the query.
 
     Attributes:
         targets: gRPC target of each worker by its name. The gateway calls workers that cut the messages of a source.
@@ -92,7 +92,7 @@ class RunningQuery:
             return self._gate.failure
         with needing_java(self._log):
             if not self._is_stopped and self._executor.is_gone():
-                if reason := want_of_memory(self._log):
+                if reason := last_memory_error(self._log):
                     return translated(causes_of(reason), self._checkpoint, self._log)
                 return RunError.of("R617", process="executor of Spark", reason="it takes no more tasks", log=self._log)
             if self._query.isActive:
@@ -219,7 +219,7 @@ class RunningQuery:
 
 
 def start_query(session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions) -> RunningQuery:
-    """Start workers, then the query.
+    """Start the workers of a plan, then its query of micro-batches.
 
     Args:
         session: The result of `create_session`.

@@ -1,4 +1,4 @@
-"""Starts the Spark session: without console output, bound to this machine, with the settings that frames need."""
+"""Starts the Spark session of a run: with the runtime's settings, bound to this machine, quiet on the console."""
 
 import logging
 import os

@@ -59,15 +59,15 @@ class Cause:
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether the error may only carry another error."""
+        """Whether the error is of a class that only wraps other errors, e.g. `ExecutionException`."""
         return _WRAPPERS.fullmatch(self.kind) is not None and not self.condition
 
 
-def told_causes(text: str) -> Iterator[Cause]:
+def causes_in(text: str) -> Iterator[Cause]:
     r"""Yield the errors that a text names, such as a stack trace that Java has sent in place of an exception.
 
     Example:
-        >>> [*told_causes("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
+        >>> [*causes_in("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
         ... # doctest: +NORMALIZE_WHITESPACE
         [Cause(kind='a.B.FailException', message='x', condition=''),
          Cause(kind='java.io.IOException', message='y', condition='')]
@@ -101,7 +101,7 @@ def significant(chain: Sequence[Cause]) -> list[Cause]:
 
 def _expanded(chain: Iterable[Cause]) -> list[Cause]:
     """Add the errors that each cause's message names. Return the innermost `MAX_CAUSES` causes, each once."""
-    causes = [each for cause in chain for each in (cause, *told_causes(cause.message))]
+    causes = [each for cause in chain for each in (cause, *causes_in(cause.message))]
     return [*dict.fromkeys(reversed(causes))][:MAX_CAUSES][::-1]
 
 

@@ -1,4 +1,4 @@
-"""Carries errors through Spark, which keeps only their texts, and translates Spark's own errors."""
+"""Packs our errors into texts, since Spark keeps only the text of an error, and translates Spark's own errors."""
 
 import base64
 import json

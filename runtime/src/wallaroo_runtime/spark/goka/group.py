@@ -1,4 +1,4 @@
-"""Continues the groups of Goka's own processors: takes over offsets of consumer groups and values of tables.
+"""Continues groups that ran with Goka, a Go library: takes over offsets of consumer groups and values of tables.
 
 In Goka, a group's consumer group has the name of the group. A processor writes a value to its table before it commits
 the offset of the message. So no message is lost, but the last messages may count twice, as after a restart of Goka.
@@ -101,7 +101,7 @@ def continue_goka(
         if table is not None:
             tables.append((table, table_of(plan, topology, group, table)))
         if table is not None or any(each.committed for each in inputs):
-            check_some(group.name, inputs)
+            check_committed(group.name, inputs)
             lines |= {each.source.path: line_of(group.name, each) for each in inputs}
         asked[group.name] = inputs
     if not lines:
@@ -140,7 +140,7 @@ def nothing_left(application: str) -> RunError:
 
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
-    """Return the sources whose offsets Goka commits: the inputs and the loop topic."""
+    """Return the sources of a group whose offsets Goka commits: its inputs, and the topic of messages to itself."""
     sources = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in sources if has_records(source) and not source.table]
 
@@ -182,7 +182,7 @@ def _mark(session: SparkSession, group: str, inputs: Sequence[Input], mark: str)
                 admin.commit(group, each.source.topic, each.committed, MARK + mark)
 
 
-def check_some(group: str, inputs: Sequence[Input]) -> None:
+def check_committed(group: str, inputs: Sequence[Input]) -> None:
     """Raise R788 if a group has a table but no offsets, because then it is unknown which messages the table counts."""
     first = next((each.source for each in inputs if each.unread), None)
     if first is None or any(each.committed for each in inputs):

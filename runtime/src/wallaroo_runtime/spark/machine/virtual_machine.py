@@ -142,7 +142,7 @@ def launch(
 
 
 def english(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables for an environment in which errors of the system are in English, as `TABLE` expects them.
+    """Return variables by which errors of the system are in English, since `failure/table.py` knows them by their text.
 
     Example:
         >>> english({"LC_ALL": "de_DE.UTF-8"})

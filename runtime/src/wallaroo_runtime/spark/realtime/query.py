@@ -150,7 +150,7 @@ class RealTimeQuery:
                 time.sleep(LOOK_S)
 
     def _record(self, report: Mapping[str, Any] | None) -> None:
-        """Record a batch that Spark has committed. The next start compares the record with Spark's checkpoint."""
+        """Record a committed batch in the outbox. The next start compares this record with Spark's checkpoint."""
         batch, offset = report["batchId"] if report is not None else -1, _offset_of(report)
         if batch <= self._batch or offset < 0:
             return
@@ -281,7 +281,7 @@ def start_realtime(
     options: QueryOptions,
     services: Callable[[Mapping[str, str]], Services],
 ) -> RealTimeQuery:
-    """Start the workers, then the query.
+    """Start the workers of a plan, then its query in real-time mode.
 
     Args:
         session: The result of `create_session` with the settings of `session_settings`.

@@ -10,7 +10,7 @@ from wallaroo_runtime.worker.step_count import VisitCounts, count_run
 
 
 class VisitReports:
-    """Reports the counts of each visit to the gateway, and keeps them while the gateway does not answer.
+    """Reports for how many keys each visit has run to the gateway, and keeps these counts while it does not answer.
 
     Args:
         tell: Sends counts to the gateway, see `tell_visits` of `QueryOptions`.

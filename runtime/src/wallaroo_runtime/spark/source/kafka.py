@@ -192,7 +192,7 @@ def passes_lost(source: KafkaSource) -> bool:
 def records_lost(
     session: SparkSession, topology: Topology, checkpoint: str, others: Container[str] = ()
 ) -> list[tuple[KafkaSource, Diagnostic]]:
-    """Return findings about records that topics have lost since the last micro-batch, with their sources.
+    """Return errors about records that topics have lost since the last micro-batch, each with its source.
 
     Args:
         others: Topics that were created again, which are left out.
@@ -276,7 +276,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
         return self._get(self._client.describeTopics(self._only(topic)).allTopicNames()).get(topic)
 
     def check_written(self, topic: str) -> None:
-        """Refuse a topic that does not exist, if the broker says that it creates no topic for a client that writes.
+        """Refuse a missing topic of a sink, unless the broker creates topics for clients that write.
 
         Raises:
             RunError: R673 if the topic is refused, R672 if no broker answers.
