@@ -5,12 +5,10 @@ import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.spark.machine.hadoop import directory_at
-from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.progress import Progress, Topics, progress_at, progress_in
 
 
@@ -84,12 +82,12 @@ def past_progress(session: SparkSession, checkpoint: str) -> Progress:
     return progress_in(directory_at(session, checkpoint))
 
 
-def to_offset(position: Position) -> dict[str, Any]:
-    """Return a position in a journal as the JSON object in Spark's offset log.
+def journal_begin(journal_id: int) -> str:
+    """Return the beginning of a journal as a line of Spark's offset log.
 
-    The id of the journal is a text, since JSON readers round large numbers.
+    The id of the journal is a text in it, since JSON readers round large numbers.
     """
-    return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.messages}
+    return json.dumps({"journal": f"{journal_id:016x}", "offset": 0, "sequence": 0})
 
 
 def journal_messages(plan: str) -> int:

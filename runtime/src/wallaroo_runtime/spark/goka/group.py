@@ -20,10 +20,9 @@ from wallaroo_runtime.kafka.client import EARLIEST, LATEST
 from wallaroo_runtime.kafka.offset import has_content
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.goka.table import LANGUAGES, GokaTable, TableCount, load_tables
-from wallaroo_runtime.spark.offset_log import to_offset
+from wallaroo_runtime.spark.offset_log import journal_begin
 from wallaroo_runtime.spark.source.kafka import KafkaAdmin
 from wallaroo_runtime.spark.source.record import record_sources
-from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.place import JournalPlace
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Pipeline, Topology, has_records, is_table
 
@@ -110,7 +109,7 @@ def continue_goka(
     for name, inputs in asked.items():
         _mark(session, name, inputs, mark)
     counted = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
-    begins = [json.dumps(to_offset(Position(0, 0, journal.journal_id()))) for journal in journals]
+    begins = [journal_begin(journal.journal_id()) for journal in journals]
     sources = [record.source for record in record_sources(plan, topology)]
     notes = [f"table {sink.topic}: {count.keys:,} keys begin with Goka's values" for sink, count in counted]
     notes += [f"{each.name}: continues at the offsets of Goka's group" for each in sources if each.path in lines]
