@@ -76,13 +76,13 @@ class RealTimeQuery:
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._is_stopped, self._batch, self._end = False, -1, -1
         self._findings: list[Diagnostic] = []
-        self._look, self._looked_at = _Look(), 0.0
+        self._status, self._status_at = _Status(), 0.0
         self._tell_live, self._reports, self._told, self._told_at = options.tell_live, LiveReports(), 0, 0.0
 
     def exception(self) -> RunError | None:
         """Return the error that ended the query; None if there is no such error."""
         with needing_java(self._log):
-            if self._looked().is_active or self._query.isActive:
+            if self._last_status().is_active or self._query.isActive:
                 return None
             chain = query_causes(self._query)
         if chain:
@@ -94,17 +94,17 @@ class RealTimeQuery:
         if self._is_stopped:
             return self._progress
         with needing_java(self._log):
-            look = self._looked()
-            report = self._query.lastProgress if look.batch > self._batch else None
-            self._tell_counts(look)
+            status = self._last_status()
+            report = self._query.lastProgress if status.batch > self._batch else None
+            self._tell_counts(status)
         if time.monotonic() - self._letters_at > LETTERS_S:
             self._find_letters()
-        self._progress = replace(self._progress, messages_in=max(look.messages, self._progress.messages_in))
+        self._progress = replace(self._progress, messages_in=max(status.messages, self._progress.messages_in))
         self._record(report)
         self._release()
         return self._progress
 
-    def _tell_counts(self, look: "_Look") -> bool:
+    def _tell_counts(self, status: "_Status") -> bool:
         """Report the operators' counts to the monitor, and the counts of visits to the gateway, if they have changed.
 
         A visit is a call of user code for every key of a state.
@@ -113,9 +113,9 @@ class RealTimeQuery:
             Whether the gateway has the counts of all visits whose output is completely in the outbox.
         """
         now = time.monotonic()
-        is_wanted = self._tell_live is not None and look.changes > self._told and now >= self._told_at + NUMBERS_S
-        if is_wanted or look.visit > self._visits.last:
-            self._told, self._told_at = look.changes, now
+        is_wanted = self._tell_live is not None and status.changes > self._told and now >= self._told_at + NUMBERS_S
+        if is_wanted or status.visit > self._visits.last:
+            self._told, self._told_at = status.changes, now
             report = json.loads(self._operators.numbers(self._settings))
             self._visits.take(report)
             self._progress = replace(self._progress, counts=dict(self._visits.counts))
@@ -136,17 +136,21 @@ class RealTimeQuery:
             return
         self._progress = replace(self._progress, messages_out=emitted)
 
-    def _looked(self) -> "_Look":
-        """Return the operators' short report, at most `LOOK_S` old: several callers need it, and a call costs time."""
+    def _last_status(self) -> "_Status":
+        """Return a status that is at most `LOOK_S` old, because several callers need it and a call costs CPU time."""
         now = time.monotonic()
-        if now >= self._looked_at + LOOK_S:
-            self._look, self._looked_at = _look(self._ask, self._query, self._settings), now
-        return self._look
+        if now >= self._status_at + LOOK_S:
+            self._status, self._status_at = self._ask_status(), now
+        return self._status
+
+    def _ask_status(self) -> "_Status":
+        is_active, is_reading, *numbers = map(int, self._ask(self._query._jsq, self._settings).split())
+        return _Status(bool(is_active), bool(is_reading), *numbers)
 
     def wait_until_reading(self) -> None:
         """Wait until the query has started to read arriving messages. Return early if the query has ended."""
         with needing_java(self._log):
-            while (look := _look(self._ask, self._query, self._settings)).is_active and not look.is_reading:
+            while (status := self._ask_status()).is_active and not status.is_reading:
                 time.sleep(LOOK_S)
 
     def _record(self, report: Mapping[str, Any] | None) -> None:
@@ -169,7 +173,7 @@ class RealTimeQuery:
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
-            is_known = self._tell_counts(_look(self._ask, self._query, self._settings))
+            is_known = self._tell_counts(self._ask_status())
         if is_known:
             self._progress = replace(self._progress, offsets=(self._end,))
 
@@ -204,7 +208,7 @@ class RealTimeQuery:
             if self._query.isActive:
                 self._end_batch()
             self._query.stop()
-            self._looked_at = self._told_at = 0.0
+            self._status_at = self._told_at = 0.0
             self.progress()
             self._find_letters()
             self._count_output()
@@ -248,8 +252,16 @@ def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, poli
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """The short report of the operators in Java about a query, which the driver often asks for (`RealTime.look`)."""
+class _Status:
+    """The status of a query, which the driver asks the operators in Java for ten times a second (`RealTime.look`).
+
+    Attributes:
+        is_reading: Whether the engine has begun to read the journal.
+        messages: Number of messages whose output is all in the outbox; -1 before the first message.
+        batch: Number of the last batch that Spark has reported; -1 before the first one.
+        changes: Number that grows with each change of the counts of `RealTime.numbers`.
+        visit: Id of the last visit in these counts; 0 before the first visit.
+    """
 
     is_active: bool = False
     is_reading: bool = False
@@ -257,11 +269,6 @@ class _Look:
     batch: int = -1
     changes: int = 0
     visit: int = 0
-
-
-def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
-    is_active, is_reading, *numbers = map(int, ask(query._jsq, settings).split())
-    return _Look(bool(is_active), bool(is_reading), *numbers)
 
 
 def _offset_of(report: Mapping[str, Any] | None) -> int:
