@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.micro_batches import Publish, Rows
 from wallaroo_runtime.storage.place import DriverOutput
 
@@ -25,7 +24,7 @@ class OutboxGate:
 
     Attributes:
         failure: The error with which this gate stopped the query, if it did.
-        error: Any other exception that the gate raised. It is kept here because Spark keeps only its text.
+        error: The last other exception that passed the gate. It is kept here because Spark keeps only its text.
         is_waiting: Whether a micro-batch waits until the outbox has room.
         batch: Number of the micro-batch that began last, -1 before the first one.
         first: Number of the first micro-batch.
@@ -64,14 +63,9 @@ class OutboxGate:
             yield
         except RunError as error:  # e.g. a remote egress did not report how many bytes wait
             self.failure = error
-            raise TaskFailure(error) from error
-        except OSError as error:
-            self.failure = disk_failure(error, self._outbox.name)
-            if self.failure is None:
-                self.error = error
-                raise
-            raise TaskFailure(self.failure) from error
+            raise
         except Exception as error:
+            self.failure = disk_failure(error, self._outbox.name) if isinstance(error, OSError) else None
             self.error = error
             raise
 
@@ -81,8 +75,8 @@ class OutboxGate:
                 self._findings.append(Diagnostic.of("R625", size=size, limit=self._max_outbox_bytes))
                 self.is_waiting = True
             if self._ended.wait(LOOK_S):
-                reason, fix = "it was asked to stop while it waited for the sinks", "run again to continue"
-                raise TaskFailure(RunError.of("R611", reason=reason, fix=fix))
+                reason = "the query was asked to stop while it waited for the sinks"
+                raise RuntimeError(reason)  # not a `RunError`, which would be the failure of a run that is stopped
         self.is_waiting = False
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""Packs our errors into texts, since Spark keeps only the text of an error, and translates Spark's own errors."""
+"""Translates the failure of a query to the error for the user: of Spark, of Java, or of our operators in Java."""
 
 import base64
 import json
@@ -21,22 +21,11 @@ from wallaroo_runtime.spark.failure.table import LOSS, Outcome, row_of
 from wallaroo_runtime.topology.secret import hidden
 from wallaroo_runtime.worker.endpoint import remote_error
 
-MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
 _NO_METHOD = " does not exist\n"  # Py4J's message for a method or constructor that the jar lacks
 _FILE = re.compile(r"while reading file (?:file:/*(?=/))?(\S+?)\.(?:\s|$)")
-_MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 _OPERATOR = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
-
-
-class TaskFailure(RuntimeError):
-    """A `RunError` whose text contains the whole error, so that Spark's report of a failed task keeps it."""
-
-    def __init__(self, error: RunError) -> None:
-        value = {"exit_code": error.exit_code, "diagnostics": [finding.to_json() for finding in error.diagnostics]}
-        text = base64.b64encode(json.dumps(value).encode()).decode()
-        super().__init__(f"{error}\n{MARK}{text}:")
 
 
 class JavaEnded(RunError):
@@ -153,17 +142,12 @@ def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = 
         log: Spark's log, unless spark-submit has started Spark.
 
     Example:
-        >>> failure = TaskFailure(RunError.of("W408", reason="it is not on PATH"))
-        >>> print(translated(causes_of(failure)))
-        W408 go cannot be used; it is not on PATH
-          fix: install Go 1.24 or newer and put it on PATH
+        >>> error = translated(causes_of("java.nio.file.AccessDeniedException: /in/a.txt"))
+        >>> error.diagnostics[0].code, error.diagnostics[0].fix[:19]
+        ('R611', 'give the permission')
     """
     if (value := of_operator(chain)) is not None:
         return operator_error(value)
-    for cause in chain:
-        if marked := _MARKED.search(cause.message):
-            value = json.loads(base64.b64decode(marked[1]))
-            return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
     outcome, reason, fix = described(chain, checkpoint, log)
     path = checkpoint or "not made yet"
     if outcome is Outcome.ENDED and log is not None:
