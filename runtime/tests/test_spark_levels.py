@@ -13,7 +13,7 @@ from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.spark.state_store.choice import StateChoice
-from wallaroo_runtime.spark.state_store.reader import SparkLogs
+from wallaroo_runtime.spark.state_store.reader import StateReader
 from wallaroo_runtime.spark.state_store.rescale import Rescaling, rescale
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.spark_log import last_batch
@@ -129,7 +129,7 @@ def test_two_levels_and_a_pipeline_without_state(
 
 def stored_keys(spark: Any, checkpoint: Path, plan: Plan) -> list[set[bytes]]:
     """Return the keys that Spark has stored of each stage with state, in order of the levels."""
-    logs = SparkLogs(spark, LocalDirectory(checkpoint), plan, "spark")
+    logs = StateReader(spark, LocalDirectory(checkpoint), plan, "spark")
     stages = [stage for level in plan.levels[1:] for stage in level if stage.has_state]
     choices = [StateChoice(frozenset(node.state_port for node in stage.nodes if node.state)) for stage in stages]
     pairs = zip(stages, choices, strict=True)

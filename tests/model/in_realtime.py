@@ -24,7 +24,7 @@ from model.worker import Nursery
 from wallaroo_runtime.peer.configuration import egress_request, gateway_request
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Request
-from wallaroo_runtime.peer.remote import driver_of
+from wallaroo_runtime.peer.remote import driver_identity
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS, obstacles
 from wallaroo_runtime.run.peers import LOCAL
 from wallaroo_runtime.service.driver import announce
@@ -81,7 +81,7 @@ def _attached(name: str, directory: Path, application: str, request: Request) ->
     with ExitStack() as stack:
         stack.callback(_kill, peer)
         peer.launch()
-        request.driver.CopyFrom(driver_of(application, LOCAL, "", fresh=False))
+        request.driver.CopyFrom(driver_identity(application, LOCAL, "", fresh=False))
         peer.attach(request)
         yield peer
 

@@ -29,10 +29,10 @@ from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records, place_of
 
-COLUMN = "counts"  # of `OutputRows.java`
+COLUMN = "counts"  # column of `OutputRows.java`
 PARTITIONS = "spark.sql.shuffle.partitions"
-LETTERS = "dead_letters"  # parameter of `each`
-PARAMETERS = {"self", "order_by", "states", "gives_states", "accept_changed", "observation"}  # of `apply_all`
+LETTERS = "dead_letters"  # parameter of `Steps.each`
+PARAMETERS = {"self", "order_by", "states", "gives_states", "accept_changed", "observation"}  # of `Steps.apply_all`
 
 
 def check_topology(topology: Topology) -> None:

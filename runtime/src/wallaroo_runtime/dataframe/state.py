@@ -27,7 +27,7 @@ from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
-from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
+from wallaroo_runtime.spark.state_store.layout import SparkStateStore, reason_of, state_store
 from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.idempotent_call import WorkerShower
@@ -37,7 +37,7 @@ OPERATOR, LOG = "transformWithStateExec", "log"
 STATE_COLUMNS = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass the result of `states` or `read_states`"
 LATER = "leave `states` out if the query has a checkpoint already"
-FACTS = -(1 << 32)  # key of the facts in Spark's store, in place of a bucket and an entry: see `SparkBucketStore.java`
+FACTS = -(1 << 32)  # key in Spark's store of the description of states, among the keys of `SparkBucketStore.java`
 
 
 def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
@@ -179,7 +179,7 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
     partitions = operators[0]["numPartitions"] if operators else 1
     plan = compile_topology(topology, shuffle_partitions=partitions)
     operators, kept = _of_part(session, plan, topology, checkpoint, operators, part)
-    java, stored = state_store(session), Stored(session, checkpoint, plan)
+    java, stored = state_store(session), SparkStateStore(session, checkpoint, plan)
     rows = session.createDataFrame([], "name STRING, key BINARY, encoding INT, value BINARY")
     for operator, level in zip(operators, plan.levels[1:], strict=True):
         for stage in level if operator["maxBatchId"] >= 0 else ():

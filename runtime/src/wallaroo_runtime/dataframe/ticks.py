@@ -79,7 +79,7 @@ def steps_in_time(plan: Plan, topology: Topology, *, is_in_time: bool) -> frozen
         if node.state and node.path in later:
             states.add(node.state)
         if node.kind is NodeKind.WINDOW or node.is_timed or not later.isdisjoint(node.inputs):
-            later.add(node.path)  # the path of the exit to a step is that of the step
+            later.add(node.path)  # a node that sends messages to a step has the path of the step
     return frozenset(node.port for node in nodes if node.state in states and (is_in_time or node.path in windows))
 
 

@@ -18,9 +18,9 @@ from wallaroo_runtime.system.disk import measure
 from wallaroo_runtime.system.lock import TRY, locked
 
 DAY_S = 86_400.0
-GONE = ".gone-"  # begins the name of an entry that is being removed
+GONE = ".gone-"  # begins the name of a directory that is being removed
 CRASHES = "crashes"
-LEFTOVER_S = 3600.0  # a younger entry may be about to be used
+LEFTOVER_S = 3600.0  # a younger directory may be about to be used
 LOGS = "logs"  # a run that ended before it had a checkpoint leaves only logs and a lock
 GO, CLASSES = "go", "classes"
 ENTRIES_OF_GO = ("slot", "binary")

@@ -46,7 +46,7 @@ MARKS = "replayed"
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOf:
+class ReplaySource:
     """The properties of a source that are needed to send messages to it again.
 
     Attributes:
@@ -213,7 +213,7 @@ class Replay:
             raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
 
 
-def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
+def _obstacle(letter: pb.DeadLetter, source: ReplaySource) -> str:
     """Return why a letter cannot be sent over TCP; empty if it can."""
     if source.framing not in (*KINDS, "worker"):
         return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
@@ -232,13 +232,15 @@ def _message(letter: StoredLetter, framing: str) -> bytes:
     return data if letter.record.encoding == FRAMED or framing not in KINDS else framer(framing)(data)
 
 
-def read_sources(directory: Path) -> dict[int, SourceOf]:
+def read_sources(directory: Path) -> dict[int, ReplaySource]:
     """Return the sources of the application that has the dead letters in a directory, by their port in frames."""
     path = directory / ATTACHMENT_FILE
     try:
         if (attachment := read_record(path, Attachment)) is not None:
             sources = attachment.config.get("sources", ())
-            return {source["port"]: SourceOf(source["name"], source["path"], source["framing"]) for source in sources}
+            return {
+                source["port"]: ReplaySource(source["name"], source["path"], source["framing"]) for source in sources
+            }
         path, manifest = directory / MANIFEST, read_manifest(directory)
         sources = [source for pipeline in manifest.topology["pipelines"] for source in pipeline["sources"]]
         ports = manifest.ports.parts
@@ -247,15 +249,16 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         raise RunError.of("R698", what=path, reason=repr(error)) from error
 
 
-def _source_of(source: Mapping[str, Any]) -> SourceOf:
-    known = source["name"], source["path"], _framing(source)
-    if source["kind"] != "kafka":
-        return SourceOf(*known)
+def _source_of(source: Mapping[str, Any]) -> ReplaySource:
+    kind = str(source["kind"])
+    known = source["name"], source["path"], str(source["framing"]["kind"]) if kind == "tcp" else kind
+    if kind != "kafka":
+        return ReplaySource(*known)
     brokers, takes_records = tuple(source["brokers"]), source.get("content") == "record"
-    return SourceOf(*known, source["topic"], brokers, takes_records, source["options"])
+    return ReplaySource(*known, source["topic"], brokers, takes_records, source["options"])
 
 
-def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
+def _obstacle_of_record(letter: pb.DeadLetter, source: ReplaySource) -> str:
     """Return why the record of a letter cannot be written to its topic again; empty if it can."""
     if not letter.HasField("origin"):
         return "its record is not known"
@@ -268,16 +271,12 @@ def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
     return ""
 
 
-def _record_of(letter: pb.DeadLetter, source: SourceOf) -> TopicRecord:
+def _record_of(letter: pb.DeadLetter, source: ReplaySource) -> TopicRecord:
     """Return the Kafka record of a letter. It has headers only if the source takes whole records."""
     if not source.takes_records:
         return TopicRecord(letter.origin.key or None, letter.input)
     record = whole_record(letter.input)
     return TopicRecord(record.key, record.value, tuple(record.headers))
-
-
-def _framing(source: Mapping[str, Any]) -> str:
-    return str(source["framing"]["kind"] if source["kind"] == "tcp" else source["kind"])
 
 
 def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:

@@ -109,7 +109,7 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
     return {name: sources for name, sources in mine.items() if sources} or dict(list(mine.items())[:1])
 
 
-def driver_of(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:
+def driver_identity(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:
     """Return the identity with which this process attaches to a gateway or egress as its driver.
 
     Args:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from wallaroo_runtime.peer.configuration import UNSET
 from wallaroo_runtime.peer.limits import JOURNAL_FSYNC
 from wallaroo_runtime.peer.peer import ATTACH_PATIENCE_S, Request
-from wallaroo_runtime.peer.remote import RemoteOptions, driver_of
+from wallaroo_runtime.peer.remote import RemoteOptions, driver_identity
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import ServiceClient
 
@@ -48,7 +48,7 @@ class Hold:
         Raises:
             RunError: As `take_gateways`.
         """
-        driver = driver_of(self._application, self._checkpoint, self.store(kind, name), fresh=False)
+        driver = driver_identity(self._application, self._checkpoint, self.store(kind, name), fresh=False)
         nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
         return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
 

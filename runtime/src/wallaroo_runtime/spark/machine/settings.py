@@ -43,7 +43,7 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-# Where Java has our jar from its start, and its tasks have it, too.
+# A local Spark runs its tasks in the Java that has our jar from its start, so it finds our class there.
 LOCAL_FILES = {"spark.hadoop.fs.file.impl": "org.wallaroo.spark.query.LocalFiles"}
 # A peer that connects to a port of Spark's must know the application's secret. This is only set where Spark makes the
 # secret and gives it to its executors. A standalone cluster has a secret of its own.

@@ -86,7 +86,7 @@ class RealTimeQuery:
                 return None
             chain = query_causes(self._query)
         if chain:
-            return translated_operator(chain, self._checkpoint, self._log, self._policy)
+            return query_error(chain, self._checkpoint, self._log, self._policy)
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
@@ -236,7 +236,7 @@ class RealTimeQuery:
             self._findings.append(Diagnostic.of("R799", seconds=END_S))
 
 
-def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
+def query_error(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
     """Return the error for the user from the causes of a failed query, which a dead letter may have ended.
 
     Args:

@@ -56,7 +56,7 @@ def reason_of(error: BaseException) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class SparkStateStore:
     """The state store in one of Spark's checkpoints, to read the states of an application.
 
     Attributes:

@@ -12,12 +12,12 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow
-from wallaroo_runtime.spark.state_store.layout import Stored, operator_of, reason_of, state_store
+from wallaroo_runtime.spark.state_store.layout import SparkStateStore, operator_of, reason_of, state_store
 from wallaroo_runtime.storage.spark_log import last_batch
 
 
 @dataclass(frozen=True, slots=True)
-class SparkLogs:
+class StateReader:
     """Reads states of an application from the state store in Spark's checkpoint.
 
     Attributes:
@@ -52,7 +52,7 @@ class SparkLogs:
             operator = operator_of(self.plan, stage, count)
             if operator is None:
                 return
-            stored = Stored(self.session, spark_path(f"{self.files}/{self.name}"), self.plan)
+            stored = SparkStateStore(self.session, spark_path(f"{self.files}/{self.name}"), self.plan)
             logs = stored.logs(stage, operator, batch, buckets)
             states = DataFrame(state_store(self.session).chosen(logs, choice.to_json()), self.session)
             if choice.limit is not None:

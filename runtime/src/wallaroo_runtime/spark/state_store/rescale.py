@@ -25,7 +25,7 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
 from wallaroo_runtime.spark.state_store.layout import (
-    Stored,
+    SparkStateStore,
     operator_count,
     operator_of,
     operators_of,
@@ -98,7 +98,7 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
 
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
     """Return a function for `load` that reads the old states of a stage, sorted by the new buckets."""
-    stored = Stored(session, spark_path(what.old), what.before)
+    stored = SparkStateStore(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
 
@@ -170,7 +170,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
 
 def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
     """Read the new states back. Raise R664 if their size differs from the size that was written."""
-    stored, size = Stored(session, spark_path(what.new), what.plan), 0
+    stored, size = SparkStateStore(session, spark_path(what.new), what.plan), 0
     for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
         for stage in stages:
             logs = DataFrame(stored.logs(stage.id, operator, what.batch), session)
