@@ -267,7 +267,7 @@ def test_rows_count_once(drawn: list[tuple[int, str]]) -> None:
             files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
             publisher = Publisher(Mock(), policy, rows=rows, offset_log=planned, balance=Mock(), records=records)
             if kill != "before the note":
-                publisher._publish("q", batch, files)
+                publisher._publish("q", batch, files, "")
             if kill in ("", "before the commit"):
                 publisher._count(batch, files, {})
         assert RecordCount.open(LocalDirectory(place)).now.sent == sum(messages for messages, _ in drawn)

@@ -30,6 +30,8 @@ from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import read_base
 
+ID_LENGTH = 36  # the name of a file with dead letters begins with the id of its query
+
 
 @dataclass
 class Pruned:
@@ -109,7 +111,7 @@ def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
 def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
     """Return a function that says whether a file of dead letters may be changed: its micro-batch must be published."""
     published = read_base(checkpoint / "outbox").batches
-    return lambda batch, path: batch <= published.get(_query(path), -1)
+    return lambda batch, path: batch <= published.get(path.name[:ID_LENGTH], -1)
 
 
 def _prune(
@@ -141,10 +143,6 @@ def _prune(
         if gone & marks:
             replace_marks(checkpoint, [each for each in read_marks(checkpoint) if each not in gone])
     return result
-
-
-def _query(path: Path) -> str:
-    return path.name[:36]
 
 
 def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:

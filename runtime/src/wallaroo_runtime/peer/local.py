@@ -128,7 +128,7 @@ class LocalPeer(Peer):
         raise error
 
     def attach(self, request: Request) -> None:
-        """Attach, as `Peer` does. If the process of an earlier driver fails to attach, replace the process."""
+        """Make this process the driver of the peer. If a process of an earlier driver fails at this, replace it."""
         self._request = request
         try:
             self._attach(request)

@@ -1,6 +1,6 @@
 """Takes a checkpoint's remote gateways and egress from their driver, so that a command can change the checkpoint."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from wallaroo_runtime.peer.configuration import UNSET
 from wallaroo_runtime.peer.limits import JOURNAL_FSYNC
@@ -49,8 +49,10 @@ class Hold:
             RunError: As `take_gateways`.
         """
         driver = driver_identity(self._application, self._checkpoint, self.store(kind, name), fresh=False)
-        nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
-        return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
+        request: Request = pb.AttachOutboxRequest(driver=driver)
+        if kind == "gateway":
+            request = pb.AttachJournalRequest(driver=driver, fsync=JOURNAL_FSYNC, backlog_bytes=UNSET.journal_bytes)
+        return int(self.client(kind, name).call("Attach", request).epoch)
 
     def client(self, kind: str, name: str = "") -> ServiceClient:
         """Return the client of a service."""
@@ -60,7 +62,3 @@ class Hold:
     def store(self, kind: str, name: str = "") -> str:
         """Return the id of a service's journal or outbox."""
         return self._stores[f"{kind} {name}".strip()]
-
-
-def _listen_to_nobody(driver: pb.Driver) -> pb.AttachJournalRequest:
-    return pb.AttachJournalRequest(driver=driver, fsync=JOURNAL_FSYNC, backlog_bytes=UNSET.journal_bytes)

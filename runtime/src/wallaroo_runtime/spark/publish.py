@@ -170,7 +170,7 @@ class Publisher:
         received = sum(each.records for each in last_attempts(batch, accounts))
         self._records.add(self._offset_log.query, batch, received, self._rows.messages_of(files))
 
-    def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
+    def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str) -> None:
         letters = sorted(
             (file for file in files if file.port == DEAD_LETTER_PORT), key=lambda file: (file.partition, file.path)
         )

@@ -170,13 +170,8 @@ def _keep_accumulators_quiet(session: SparkSession) -> None:
     """
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None and "handle_error" not in vars(server):  # once for each session
-        server.handle_error = lambda *_: _note_error()
+        server.handle_error = lambda *_: _log.debug("a thread of PySpark failed", exc_info=True)
         server.shutdown = Thread(target=server.shutdown, name="accumulators-end", daemon=True).start
-
-
-def _note_error() -> None:
-    """Log the error of PySpark's thread for accumulators, which the runtime does not use."""
-    _log.debug("a thread of PySpark failed", exc_info=True)
 
 
 def stop_session(session: SparkSession) -> None:

@@ -64,7 +64,7 @@ class RealTimeQuery:
         self._operators = _operators(session)
         self._ask = self._operators.look  # kept, since each look-up of the method would be a call of Java
         self.is_busy = self.is_held = False
-        self._query, self._session, self._workers, self._settings = query, session, workers, settings
+        self._query, self._workers, self._settings = query, workers, settings
         self._outbox, self._policy = outbox, policy
         self._visits = VisitReports(options.tell_visits)
         self._offset_log = OffsetLog(session, options.checkpoint)

@@ -60,9 +60,5 @@ class StateReader:
             for row in states.toLocalIterator():
                 yield StateRow(row["port"], bytes(row["key"]), row["encoding"], row["size"], bytes(row["value"]))
         except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
-            raise _unreadable(self.files, reason_of(error)) from error
-
-
-def _unreadable(checkpoint: object, reason: str) -> RunError:
-    fix = "ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
-    return RunError.of("R771", path=checkpoint, reason=reason, fix=fix)
+            fix = "ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
+            raise RunError.of("R771", path=self.files, reason=reason_of(error), fix=fix) from error
