@@ -39,8 +39,8 @@ class FailureRow(NamedTuple):
         in_checkpoint: Whether a cause only fits if its message names a file of the checkpoint.
     """
 
-    what: str
-    fix: str
+    what: str = ""
+    fix: str = ""
     kinds: str = ""
     conditions: str = ""
     message: str = ""
@@ -85,12 +85,10 @@ UNREACHED = FailureRow(
 )
 TABLE: tuple[FailureRow, ...] = (
     # The end of Spark.
-    FailureRow(
-        "", "", message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED
-    ),
+    FailureRow(message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED),
     # Room and limits of the machine.
-    FailureRow("", "", message="No space left on device|Disk quota exceeded|File too large", outcome=Outcome.DISK),
-    FailureRow("", "", kinds=r".*\.\w*QuotaExceededException", outcome=Outcome.DISK),
+    FailureRow(message="No space left on device|Disk quota exceeded|File too large", outcome=Outcome.DISK),
+    FailureRow(kinds=r".*\.\w*QuotaExceededException", outcome=Outcome.DISK),
     FailureRow("too many files are open", "raise the limit of open files (`ulimit -n`)", message="Too many open files"),
     FailureRow(
         "no further thread can be started",
@@ -122,10 +120,8 @@ TABLE: tuple[FailureRow, ...] = (
         message=r"spark\.driver\.maxResultSize",
     ),
     # The checkpoint.
-    FailureRow("", "", conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", outcome=Outcome.DAMAGED),
+    FailureRow(conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", outcome=Outcome.DAMAGED),
     FailureRow(
-        "",
-        "",
         kinds=r".*\.(ChecksumException|EOFException|FileNotFoundException|NoSuchFileException|RocksDBException"
         r"|FSDataInputStreamException)",
         conditions="CANNOT_LOAD_STATE_STORE|CHECKPOINT_FILE_CHECKSUM|BATCH_METADATA_NOT_FOUND|MALFORMED_LOG_FILE"
@@ -134,8 +130,6 @@ TABLE: tuple[FailureRow, ...] = (
         outcome=Outcome.DAMAGED,
     ),
     FailureRow(
-        "",
-        "",
         message="Incomplete log file|Corruption|CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION",
         in_checkpoint=True,
         outcome=Outcome.DAMAGED,
@@ -147,8 +141,6 @@ TABLE: tuple[FailureRow, ...] = (
         conditions="CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY",
     ),
     FailureRow(
-        "",
-        "",
         conditions="STREAMING_CHECKPOINT_LOG_WRITE_FAILURE|CANNOT_WRITE_STATE_STORE|FAILED_RENAME",
         kinds=r".*\.FileAlreadyExistsException",
         in_checkpoint=True,
