@@ -90,6 +90,10 @@ def published(directory: Path, batches: list[Any]) -> list[Notable]:
         offset_log=Mock(query=QUERY, offsets=lambda batch: ""),
         balance=Mock(),
         records=Mock(),
+        tell_visits=Mock(),
+        tell_batch=None,
+        application="",
+        workers={},
     )
     reported: list[Notable] = []
     texts = map("error {}".format, count())

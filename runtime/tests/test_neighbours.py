@@ -56,7 +56,8 @@ outbox = options.output.open({2})
 rows = RowSinks(session, {}, options.output, options.records)
 log = OffsetLog(session, options.checkpoint)
 publisher = Publisher(
-    outbox, ErrorPolicy.of(topology(), ""), rows=rows, offset_log=log, balance=None, records=options.records
+    outbox, ErrorPolicy.of(topology(), ""), rows=rows, offset_log=log, balance=None, records=options.records,
+    tell_visits=None, tell_batch=None, application="", workers={},
 )
 gate = OutboxGate(publisher, outbox, 1 << 20)
 batches = MicroBatches(session, lambda rows, batch: None)

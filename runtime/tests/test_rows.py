@@ -265,7 +265,10 @@ def test_rows_count_once(drawn: list[tuple[int, str]]) -> None:
             rows = RowSinks(Mock(), {1: Mock(spec=SparkSink, path="0/sinks/0")}, output, records)
             rows._write = lambda *_: None  # type: ignore[method-assign]
             files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
-            publisher = Publisher(Mock(), policy, rows=rows, offset_log=planned, balance=Mock(), records=records)
+            publisher = Publisher(
+                Mock(), policy, rows=rows, offset_log=planned, balance=Mock(), records=records,
+                tell_visits=Mock(), tell_batch=None, application="", workers={},
+            )  # fmt: skip
             if kill != "before the note":
                 publisher._publish("q", batch, files, "")
             if kill in ("", "before the commit"):

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.archive.archive import Archive
-from wallaroo_runtime.spark.publish import TellBatch, TellLive, TellVisits, ignore_visits
+from wallaroo_runtime.spark.publish import TellBatch, TellLive, TellVisits
 from wallaroo_runtime.storage.outbox.limit import MAX_OUTBOX_BYTES
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
@@ -56,7 +56,7 @@ class QueryOptions:
     python: str = ""
     tell_batch: TellBatch | None = None
     tell_live: TellLive | None = None
-    tell_visits: TellVisits = ignore_visits
+    tell_visits: TellVisits = lambda counts, done: None
     records: RecordCount = field(default_factory=RecordCount)
     passes_lost: bool = False
     available_now: bool = False

@@ -4,7 +4,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
@@ -25,10 +24,6 @@ from wallaroo_runtime.worker.step_count import VisitCounts, count_run
 TellBatch = Callable[[BatchReport], None]
 TellLive = Callable[[LiveReport], None]
 TellVisits = Callable[[VisitCounts, int], None]
-
-
-def ignore_visits(counts: VisitCounts, done: int) -> None:
-    """Ignore the counts of visits (calls of user code for every key of a state): the default of `tell_visits`."""
 
 
 def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:
@@ -72,7 +67,7 @@ class Publisher:
         balance: Compares the accounts of tasks.
         records: Counts the messages of sources that Spark reads, and of sinks that Spark writes.
         tell_visits: Called with the counts of visits before their micro-batch is committed, and with 0.
-        tell_batch: Gets the report of each micro-batch, in the thread that publishes.
+        tell_batch: Called with the report of each micro-batch, in the thread that publishes.
         application: Name of the application, for traces.
         workers: Name of the worker of each stage, for traces.
     """
@@ -86,10 +81,10 @@ class Publisher:
         offset_log: OffsetLog,
         balance: Balance,
         records: RecordCount,
-        tell_visits: TellVisits = ignore_visits,
-        tell_batch: TellBatch | None = None,
-        application: str = "",
-        workers: Mapping[str, str] = MappingProxyType({}),
+        tell_visits: TellVisits,
+        tell_batch: TellBatch | None,
+        application: str,
+        workers: Mapping[str, str],
     ) -> None:
         self._outbox, self._policy, self._rows = outbox, policy, rows
         self._offset_log, self._balance = offset_log, balance
