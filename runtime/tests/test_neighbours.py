@@ -37,11 +37,10 @@ ANSWER_BYTES = 1 << 16
 PROGRAM = """
 import json, sys, time
 from pathlib import Path
-from support.spark_topology import topology
+from support.spark_topology import options_in, topology
 from wallaroo_runtime.spark.worker_start import Workers
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.offset_log import OffsetLog
 from wallaroo_runtime.spark.query import RunningQuery
 from wallaroo_runtime.spark.outbox_gate import OutboxGate
@@ -51,7 +50,7 @@ from wallaroo_runtime.spark.row_sink import RowSinks
 
 folder = Path(sys.argv[1])
 session = create_session("gone", master="local[2]", shuffle_partitions=2, directory=folder / "logs")
-options = QueryOptions.on(folder)
+options = options_in(folder)
 outbox = options.output.open({2})
 rows = RowSinks(session, {}, options.output, options.records)
 log = OffsetLog(session, options.checkpoint)

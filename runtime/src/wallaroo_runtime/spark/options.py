@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from wallaroo_runtime.archive.archive import Archive
 from wallaroo_runtime.spark.publish import TellBatch, TellLive, TellVisits
@@ -61,12 +60,3 @@ class QueryOptions:
     passes_lost: bool = False
     available_now: bool = False
 
-    @classmethod
-    def on(cls, directory: Path, **options: Any) -> "QueryOptions":
-        """Return the options of a query with everything in one checkpoint directory.
-
-        Args:
-            directory: The checkpoint directory, in which `journal` exists.
-        """
-        journals = (JournalPlace(str(directory / "journal")),)
-        return cls(str(directory / "spark"), directory / "logs", journals, OutputPlace.on(directory), **options)
