@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from support.spark_topology import options_in
+from support.spark_topology import options_in, recent_reports
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
@@ -40,7 +40,7 @@ def test_a_list_that_grows_to_100_mb(
         is_done = lambda: query.exception() or query.progress().messages_in == len(MESSAGES)  # noqa: E731
         wait_until(is_done, "all messages", 300.0)
         assert query.exception() is None
-        assert len(query.recent()) >= len(MESSAGES), "micro-batches had several messages"
+        assert len(recent_reports(query)) >= len(MESSAGES), "micro-batches had several messages"
     finally:
         query.stop()
     assert published(tmp_path, plan.ports["0/sinks/0"]) == LINES

@@ -24,7 +24,7 @@ import row_count
 from processor_time import descendants
 from word_count import process_behind
 
-from support.spark_topology import options_in
+from support.spark_topology import options_in, recent_reports
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.query import RunningQuery, start_query
@@ -93,7 +93,7 @@ def steady(options: argparse.Namespace) -> dict[str, Any]:
     """Process all messages; returns rates and memory."""
     run = Run(options)
     run.wait_for(options.messages)
-    reports = [report for report in run.query.recent() if report["numInputRows"]]
+    reports = [report for report in recent_reports(run.query) if report["numInputRows"]]
     ends = [report["sources"][0]["endOffset"]["sequence"] for report in reports]
     rows = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     batches = list(zip(rows, [report["durationMs"]["triggerExecution"] / 1000 for report in reports], strict=True))

@@ -19,7 +19,7 @@ from typing import Any
 from processor_time import measure
 from text import fill_journal
 
-from support.spark_topology import options_in
+from support.spark_topology import options_in, recent_reports
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.options import BATCH_BYTES, CHUNK_BYTES
@@ -70,7 +70,7 @@ def measured(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
             raise TimeoutError(message)
         time.sleep(0.05)
     after = measure(os.getpid(), workers)
-    progress, reports = query.progress(), query.recent()
+    progress, reports = query.progress(), recent_reports(query)
     query.stop()
     session.stop()
     if progress.messages_out != options.messages * WORDS_PER_MESSAGE or progress.dead_letters:

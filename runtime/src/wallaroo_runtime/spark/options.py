@@ -59,4 +59,3 @@ class QueryOptions:
     records: RecordCount = field(default_factory=RecordCount)
     passes_lost: bool = False
     available_now: bool = False
-

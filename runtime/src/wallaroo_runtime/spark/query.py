@@ -193,10 +193,6 @@ class RunningQuery:
         report: Any = self._report()
         return {} if report is None else json.loads(report.json)
 
-    def recent(self) -> list[dict[str, Any]]:
-        """Return Spark's own reports of the latest micro-batches."""
-        return [json.loads(report.json) for report in self._query.recentProgress]
-
     def stop(self) -> None:
         """Stop the query and its workers. The next run processes uncommitted input again.
 

@@ -196,10 +196,6 @@ class RealTimeQuery:
             report: Any = self._query.lastProgress
         return {} if report is None else json.loads(report.json)
 
-    def recent(self) -> list[dict[str, Any]]:
-        """Return Spark's own reports of the latest batches."""
-        return [json.loads(report.json) for report in self._query.recentProgress]
-
     def stop(self) -> None:
         """End the running batch, so that the next run need not repeat it. Then stop the query and its workers."""
         if self._is_stopped:
