@@ -235,7 +235,7 @@ def _facts(session: SparkSession, checkpoint: str, operator: Row) -> dict[str, A
 
 
 def _difference(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """Compare the stored description of an operator's states with that of a level. Return the difference, or empty."""
+    """Return the difference between stored descriptions of states and those of the program; empty if there is none."""
     mine = {name: {**stored[name], "time": own[name]["time"]} for name in stored.keys() & own.keys()}
     if own and not mine:
         return f"it has the states {', '.join(stored) or 'of no application'}; the application has {', '.join(own)}"

@@ -208,10 +208,11 @@ class Steps:
 
         Args:
             checkpoint: The query's `checkpointLocation`.
-            part: Number of the application's place in a query that applies the steps several times, in Spark's order.
+            part: If the query applies the steps several times: which use to read, from 0, in Spark's order.
 
         Raises:
-            DiagnosticError: R771 if the query has no states of this application, or has several places and no `part`.
+            DiagnosticError: R771 if the query has no states of this application, or uses it several times and `part`
+                is missing.
         """
         if not isinstance(checkpoint, str | PathLike) or not fspath(checkpoint):
             reason = f"the checkpoint is {checkpoint!r}"

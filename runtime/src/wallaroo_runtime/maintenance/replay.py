@@ -170,7 +170,7 @@ class Replay:
         return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {last}" if fix else last)
 
     def _why_not(self, letter: StoredLetter) -> tuple[str, str]:
-        """Return why a letter cannot be replayed, and the remedy; both are empty if it can."""
+        """Return the reason why a dead letter cannot be sent again, and the remedy; both are empty if it can."""
         if "/sources/" not in letter.record.path:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if int(letter.id.partition("-")[0]) in self._rerun:
@@ -214,7 +214,7 @@ class Replay:
 
 
 def _obstacle(letter: pb.DeadLetter, source: ReplaySource) -> str:
-    """Return why a letter cannot be sent over TCP; empty if it can."""
+    """Return the reason why the message of a dead letter cannot be sent over TCP; empty if it can."""
     if source.framing not in (*KINDS, "worker"):
         return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
     if source.framing not in KINDS:
@@ -227,7 +227,7 @@ def _obstacle(letter: pb.DeadLetter, source: ReplaySource) -> str:
 
 
 def _message(letter: StoredLetter, framing: str) -> bytes:
-    """Return the message of a letter in the form in which it arrived."""
+    """Return the message of a dead letter as the source received it, with its framing."""
     data = letter.record.input
     return data if letter.record.encoding == FRAMED or framing not in KINDS else framer(framing)(data)
 
@@ -259,7 +259,7 @@ def _source_of(source: Mapping[str, Any]) -> ReplaySource:
 
 
 def _obstacle_of_record(letter: pb.DeadLetter, source: ReplaySource) -> str:
-    """Return why the record of a letter cannot be written to its topic again; empty if it can."""
+    """Return the reason why the record of a dead letter cannot be written to its topic again; empty if it can."""
     if not letter.HasField("origin"):
         return "its record is not known"
     if letter.encoding != PLAIN:
@@ -272,7 +272,7 @@ def _obstacle_of_record(letter: pb.DeadLetter, source: ReplaySource) -> str:
 
 
 def _record_of(letter: pb.DeadLetter, source: ReplaySource) -> TopicRecord:
-    """Return the Kafka record of a letter. It has headers only if the source takes whole records."""
+    """Return the Kafka record to send for a dead letter. It has headers only if the source takes whole records."""
     if not source.takes_records:
         return TopicRecord(letter.origin.key or None, letter.input)
     record = whole_record(letter.input)

@@ -213,11 +213,11 @@ class Peer:
             ServiceClient(self.service, AWAY_LIMIT_S).call("Commit", request)
 
     def journal(self) -> JournalPlace:
-        """Return the place of the gateway's journal, for tasks."""
+        """Return the place where tasks read the gateway's journal: a directory, or the remote gateway."""
         if self._directory is not None:
             return JournalPlace(str(self._directory / "journal"))
         return JournalPlace(service=self.service)
 
     def output(self) -> OutputPlace:
-        """Return the place to which driver and tasks write output."""
+        """Return the place where driver and tasks write output: directories, or the remote egress."""
         return OutputPlace(service=self.service) if self._directory is None else OutputPlace.on(self._directory)
