@@ -15,7 +15,7 @@ from support.service import Place, code_of, serving
 from wallaroo.message.frame import split_frames
 from wallaroo_runtime.archive.archive import Archive, read_archive
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+from wallaroo_runtime.peer.hosted_workers import HostedWorkers
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.run.gateway_workers import check_setups

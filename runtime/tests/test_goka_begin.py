@@ -20,7 +20,7 @@ from wallaroo_runtime.checkpoint.manifest import PENDING, TAKEN, read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import compile_topology
-from wallaroo_runtime.spark.goka.group import Input, check_some, double_of, line_of, table_of
+from wallaroo_runtime.spark.goka.group import Input, check_committed, double_of, line_of, table_of
 from wallaroo_runtime.spark.goka.table import TableCount, counts_of, values_of
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource
@@ -145,10 +145,10 @@ def test_partitions_without_an_offset() -> None:
 
 def test_offsets_that_kafka_has_dropped() -> None:
     empty, read = Input(SOURCE, {0: 4}, {0: 4}, {}), Input(SOURCE, {0: 0}, {0: 3}, {})
-    check_some("my-group", [empty, empty])
-    check_some("my-group", [read, Input(SOURCE, {0: 0}, {0: 3}, {0: 2})])
+    check_committed("my-group", [empty, empty])
+    check_committed("my-group", [read, Input(SOURCE, {0: 0}, {0: 3}, {0: 2})])
     with pytest.raises(RunError) as caught:
-        check_some("my-group", [empty, read])
+        check_committed("my-group", [empty, read])
     assert str(caught.value) == (
         "R788 my-group cannot continue from the data of Goka's own processors; its table has records, but it has "
         "committed no "

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from support.spark_topology import options_in, recent_reports
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -35,12 +35,12 @@ def test_a_list_that_grows_to_100_mb(
     for text in MESSAGES:  # a frame, and with max_batch_bytes a micro-batch, each
         writer.append(plan.ports["0/sources/0"], 1, [len(text).to_bytes(4, "big") + text.encode()], timestamp_ms=1)
     writer.close()
-    query = start_query(spark, plan, topology, QueryOptions.on(tmp_path, max_batch_bytes=64, cache_bytes=1))
+    query = start_query(spark, plan, topology, options_in(tmp_path, max_batch_bytes=64, cache_bytes=1))
     try:
         is_done = lambda: query.exception() or query.progress().messages_in == len(MESSAGES)  # noqa: E731
         wait_until(is_done, "all messages", 300.0)
         assert query.exception() is None
-        assert len(query.recent()) >= len(MESSAGES), "micro-batches had several messages"
+        assert len(recent_reports(query)) >= len(MESSAGES), "micro-batches had several messages"
     finally:
         query.stop()
     assert published(tmp_path, plan.ports["0/sinks/0"]) == LINES

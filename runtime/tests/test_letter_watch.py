@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
+from unittest.mock import Mock, patch
 
 import pytest
 from hypothesis import given, settings
@@ -22,8 +22,10 @@ from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.spark import letter_watch
 from wallaroo_runtime.spark.letter_watch import Notable, is_power_of_ten, shortened
 from wallaroo_runtime.spark.publish import Publisher
+from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.outbox import Outbox
 from wallaroo_runtime.storage.outbox.staging import StagedFile, StagingWriter
+from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 
 QUERY = "0b9a1f60-1111-2222-3333-444455556666"
@@ -80,18 +82,19 @@ def test_a_report_shows_key_and_message() -> None:
     assert "C501 no (key 'ann'; Order(1))" in Notable(1, False, "1-0-0", letter).finding("show").message
 
 
-class Named:
-    """What the publisher asks of Spark's plans."""
-
-    query = QUERY
-
-    def offsets(self, batch: int) -> str:
-        return ""
-
-
 def published(directory: Path, batches: list[Any]) -> list[Notable]:
-    publisher = Publisher(Outbox(directory / "outbox", directory / "dead-letters"), ErrorPolicy())
-    publisher._planned = Named()  # type: ignore[assignment]
+    publisher = Publisher(
+        Outbox(directory / "outbox", directory / "dead-letters"),
+        ErrorPolicy(),
+        rows=RowSinks(Mock(), {}, OutputPlace.on(directory), Mock()),
+        offset_log=Mock(query=QUERY, offsets=lambda batch: ""),
+        balance=Mock(),
+        records=Mock(),
+        tell_visits=Mock(),
+        tell_batch=None,
+        application="",
+        workers={},
+    )
     reported: list[Notable] = []
     texts = map("error {}".format, count())
     for batch, tasks in enumerate(batches):

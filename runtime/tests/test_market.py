@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from support.peer import gateway as gateway_of
+from support.spark_topology import options_in
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.service.driver import announce
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.load import load_document
@@ -83,7 +83,7 @@ def test_orders_see_every_update_that_arrived_before_them(
         query = None
         try:
             (_, orders_at), (_, market_at) = gateway.addresses()
-            query = start_query(spark, plan, topology, QueryOptions.on(checkpoint))
+            query = start_query(spark, plan, topology, options_in(checkpoint))
             market, orders = drawn(run)
             send(market_at, market)
             send(orders_at, orders)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.executor_watch import ExecutorWatch, want_of_memory
+from wallaroo_runtime.spark.executor_watch import ExecutorWatch, last_memory_error
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.translate import needing_java, translated
 from wallaroo_runtime.spark.machine import jar
@@ -65,10 +65,10 @@ def test_what_java_said_last_of_its_memory(
     before: int, size: int, is_last: bool, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     log = tmp_path_factory.mktemp("logs") / "spark.log"
-    assert want_of_memory(log) == ""
+    assert last_memory_error(log) == ""
     line = "26/11/27 ERROR Executor: java.lang.OutOfMemoryError: Java heap space\n\tat org.example\n"
     log.write_text(line * before + "x" * size + "\n" + (line if is_last else ""))
-    found = want_of_memory(log)
+    found = last_memory_error(log)
     assert found in ("", "java.lang.OutOfMemoryError: Java heap space")
     assert bool(found) == (is_last or (before > 0 and size < 300_000))
     if found:

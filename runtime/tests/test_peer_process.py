@@ -26,7 +26,7 @@ from wallaroo_runtime.durable.record import write_record
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import gateway_request
 from wallaroo_runtime.peer.local import LocalPeer, stop_left_behind
-from wallaroo_runtime.peer.remote import driver_of
+from wallaroo_runtime.peer.remote import driver_identity
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.run.end_condition import Activity, IdleWatch
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -182,7 +182,7 @@ def test_a_process_that_cannot_serve_this_driver_is_replaced(checkpoint: Path) -
     first = gateway(checkpoint)
     pid = first.status()["pid"]
     request = gateway_request(word_count(), compile_topology(word_count(), shuffle_partitions=1), [])
-    request.driver.CopyFrom(driver_of("app", "that of another release", "", fresh=False))
+    request.driver.CopyFrom(driver_identity("app", "that of another release", "", fresh=False))
     other = LocalPeer("gateway", checkpoint)
     other.launch()
     with pytest.raises(RunError) as caught:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from support.spark_topology import options_in
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.topology.model import Topology
@@ -48,7 +48,7 @@ class Poisoned:
             writer.append(plan.ports["0/sources/0"], len(some), wire, timestamp_ms=1)
         writer.close()
         self.sink = plan.ports["0/sinks/0"]
-        self.query = start_query(self.spark, plan, self.topology, QueryOptions.on(self.checkpoint, **options))
+        self.query = start_query(self.spark, plan, self.topology, options_in(self.checkpoint, **options))
         begin = time.monotonic()
 
         def is_done() -> bool:

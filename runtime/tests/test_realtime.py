@@ -28,7 +28,7 @@ from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.machine import jar
 from wallaroo_runtime.spark.machine.master import cluster_of
 from wallaroo_runtime.spark.machine.settings import start_settings
-from wallaroo_runtime.spark.realtime.query import translated_operator
+from wallaroo_runtime.spark.realtime.query import query_error
 from wallaroo_runtime.spark.realtime.settings import RunningWorker, Services, operator_settings
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.topology.load import load_document
@@ -303,7 +303,7 @@ def report_of(value: dict[str, Any]) -> str:
     ],
 )
 def test_errors_of_operators_keep_their_code(value: dict[str, Any], expected: str, tmp_path: Path) -> None:
-    error = translated_operator(causes_of(report_of(value)), "", tmp_path / "spark.log", ErrorPolicy())
+    error = query_error(causes_of(report_of(value)), "", tmp_path / "spark.log", ErrorPolicy())
     assert str(error).startswith(expected)
 
 
@@ -311,7 +311,7 @@ def test_a_dead_letter_that_ends_the_query_reads_as_in_micro_batches(tmp_path: P
     letter = pb.DeadLetter(code="C501", error="no", traceback="line 3\n", path="0/steps/0", step="split")
     packed = base64.b64encode(letter.SerializeToString()).decode()
     for policy in (ErrorPolicy(fails=True), ErrorPolicy(parts={"0/steps/0": True})):
-        error = translated_operator(causes_of(report_of({"letter": packed})), "", tmp_path / "spark.log", policy)
+        error = query_error(causes_of(report_of({"letter": packed})), "", tmp_path / "spark.log", policy)
         with pytest.raises(RunError) as raised:
             stop_at_dead_letter([letter], policy)
         assert str(error) == str(raised.value)
@@ -319,9 +319,7 @@ def test_a_dead_letter_that_ends_the_query_reads_as_in_micro_batches(tmp_path: P
 
 
 def test_other_errors_of_spark_are_translated_as_in_micro_batches(tmp_path: Path) -> None:
-    error = translated_operator(
-        causes_of("java.lang.IllegalStateException: no"), "", tmp_path / "spark.log", ErrorPolicy()
-    )
+    error = query_error(causes_of("java.lang.IllegalStateException: no"), "", tmp_path / "spark.log", ErrorPolicy())
     assert error.diagnostics[0].code == "R611"
 
 

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.spark_topology import options_in
 from wallaroo.message.frame import encode_frame, read_frame
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.durable.directory import LocalDirectory
@@ -22,7 +23,6 @@ from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import resolve
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.program.emit import emit
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.row_sink import RowSinks
@@ -91,7 +91,7 @@ def start(spark: Any, tmp_path: Path) -> Iterator[Callable[[Topology], RunningQu
     def begin(app: Topology) -> RunningQuery:
         plan = compile_topology(app, shuffle_partitions=2)
         records = RecordCount.open(LocalDirectory(tmp_path / "checkpoint"))
-        query = start_query(spark, plan, app, QueryOptions.on(tmp_path / "checkpoint", records=records))
+        query = start_query(spark, plan, app, options_in(tmp_path / "checkpoint", records=records))
         running.append(query)
         return query
 
@@ -265,9 +265,12 @@ def test_rows_count_once(drawn: list[tuple[int, str]]) -> None:
             rows = RowSinks(Mock(), {1: Mock(spec=SparkSink, path="0/sinks/0")}, output, records)
             rows._write = lambda *_: None  # type: ignore[method-assign]
             files = [StagedFile(1, f"{directory}/staged", 0, 0, messages, 0)] if messages else []
-            publisher = Publisher(Mock(), policy, rows=rows, planned=planned, records=records)
+            publisher = Publisher(
+                Mock(), policy, rows=rows, offset_log=planned, balance=Mock(), records=records,
+                tell_visits=Mock(), tell_batch=None, application="", workers={},
+            )  # fmt: skip
             if kill != "before the note":
-                publisher._publish("q", batch, files)
+                publisher._publish("q", batch, files, "")
             if kill in ("", "before the commit"):
                 publisher._count(batch, files, {})
         assert RecordCount.open(LocalDirectory(place)).now.sent == sum(messages for messages, _ in drawn)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from support.spark_topology import topology
+from support.spark_topology import options_in, topology
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.cli.main import main
@@ -26,7 +26,6 @@ from wallaroo_runtime.service.credential import TOKEN_FILE
 from wallaroo_runtime.spark import publish, session
 from wallaroo_runtime.spark.account import Accounts
 from wallaroo_runtime.spark.micro_batches import Rows
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.publish import read_rows
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.session import running_session
@@ -145,7 +144,7 @@ class Application:
 
     def start(self, plan: Plan = COUNTING, app: Topology | None = None, **options: Any) -> RunningQuery:
         """Start a query."""
-        query = start_query(self.spark, plan, app or topology(), QueryOptions.on(self.checkpoint, **options))
+        query = start_query(self.spark, plan, app or topology(), options_in(self.checkpoint, **options))
         self.running.append(query)
         return query
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
+from support.spark_topology import options_in
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.plan import Plan, compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.spark.state_store.choice import StateChoice
-from wallaroo_runtime.spark.state_store.reader import SparkLogs
+from wallaroo_runtime.spark.state_store.reader import StateReader
 from wallaroo_runtime.spark.state_store.rescale import Rescaling, rescale
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.spark_log import last_batch
@@ -101,7 +102,7 @@ def test_two_levels_and_a_pipeline_without_state(
         writer.append(plan.ports["1/sources/0"], 50, framed(echoes[start : start + 50]), timestamp_ms=1)
     writer.append(plan.ports["1/sources/0"], 1, framed(["bad"]), timestamp_ms=1)
     writer.close()
-    query = start_query(spark, plan, topology, QueryOptions.on(checkpoint, max_batch_bytes=4096))
+    query = start_query(spark, plan, topology, options_in(checkpoint, max_batch_bytes=4096))
     try:
         wait_until(lambda: query.exception() or query.progress().messages_in == 601, "all messages", 300.0)
         assert query.exception() is None
@@ -129,7 +130,7 @@ def test_two_levels_and_a_pipeline_without_state(
 
 def stored_keys(spark: Any, checkpoint: Path, plan: Plan) -> list[set[bytes]]:
     """Return the keys that Spark has stored of each stage with state, in order of the levels."""
-    logs = SparkLogs(spark, LocalDirectory(checkpoint), plan, "spark")
+    logs = StateReader(spark, LocalDirectory(checkpoint), plan, "spark")
     stages = [stage for level in plan.levels[1:] for stage in level if stage.has_state]
     choices = [StateChoice(frozenset(node.state_port for node in stage.nodes if node.state)) for stage in stages]
     pairs = zip(stages, choices, strict=True)
@@ -148,7 +149,7 @@ def test_two_levels_go_on_with_other_partitions_and_buckets(
         for partitions, buckets in ((2, 4), (3, 2))
     )
     checkpoint = tmp_path / "checkpoint"
-    options = QueryOptions.on(checkpoint)
+    options = options_in(checkpoint)
     writer = JournalWriter(checkpoint / "journal")
     words = [f"{letter}{number % 5}" for number in range(100) for letter in "abcdefgh"]
 

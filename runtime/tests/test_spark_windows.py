@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.spark_topology import options_in
 from vector.make_window_cases import counts, ranges
 from vector.make_windows import Reference
 from wallaroo.message.frame import TICK_PORT
@@ -15,7 +16,6 @@ from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.spark.batch_report import BatchReport
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -134,7 +134,7 @@ def test_windows_of_windows(
     reports: list[BatchReport] = []
 
     def run_until(offset: int) -> None:
-        options = QueryOptions.on(checkpoint, max_batch_bytes=8192, tell_batch=reports.append)
+        options = options_in(checkpoint, max_batch_bytes=8192, tell_batch=reports.append)
         query = start_query(spark, plan, topology, options)
         try:
             wait_until(lambda: query.exception() or query.progress().offset >= offset, f"offset {offset}", 300.0)
@@ -209,7 +209,7 @@ def test_records_that_wait_for_their_micro_batch_are_no_silence(
             writer.append(TICK_PORT, 0, [], now)
         end = writer.end.offset
         writer.close()
-        query = start_query(spark, plan, topology, QueryOptions.on(checkpoint))
+        query = start_query(spark, plan, topology, options_in(checkpoint))
         try:
             wait_until(lambda: query.exception() or query.progress().offset >= end, f"offset {end}", 300.0)
             assert query.exception() is None

@@ -16,7 +16,7 @@ from wallaroo_runtime.plan import Plan, Stage, compile_topology
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow
 from wallaroo_runtime.spark.state_store.layout import operator_count, reason_of, state_store
-from wallaroo_runtime.spark.state_store.reader import SparkLogs
+from wallaroo_runtime.spark.state_store.reader import StateReader
 from wallaroo_runtime.spark.state_store.rescale import Moved, Rescaling, load, rescale
 from wallaroo_runtime.storage.spark_log import last_commit
 from wallaroo_runtime.topology.load import load_document
@@ -54,7 +54,7 @@ def written(session: SparkSession, plan: Plan, states: States, checkpoint: Path)
     return load(session, plan, str(checkpoint), logs, is_realtime=False)
 
 
-def check(logs: SparkLogs, states: States, batch: int) -> None:
+def check(logs: StateReader, states: States, batch: int) -> None:
     """Compare what is stored with the states; ask for a single key of the first stage, too."""
     assert logs.batch() == batch
     for stage, port in stages_of(logs.plan):
@@ -94,7 +94,7 @@ def test_states_are_the_same_whatever_the_numbers_and_the_mode(spark: SparkSessi
         assert operator_count(new) == (1 if is_realtime else levels)
         assert (new / "metadata").read_bytes() == (tmp_path / "spark-0" / "metadata").read_bytes()
         assert (new / "offsets" / str(batch)).read_text().splitlines()[2:] == [line]
-        check(SparkLogs(spark, LocalDirectory(tmp_path), plan, new.name), states, batch)
+        check(StateReader(spark, LocalDirectory(tmp_path), plan, new.name), states, batch)
 
 
 def test_an_application_without_state_gets_other_numbers(spark: SparkSession, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_damaged_store_is_told_with_a_remedy(tmp_path: Path) -> None:
     plan = plan_of("word_count", 1, 1)
     stage, port = stages_of(plan)[0]
     with pytest.raises(RunError) as caught:
-        list(SparkLogs(Any, Damaged(tmp_path), plan).rows(stage.id, StateChoice(frozenset({port})), 0))  # type: ignore[arg-type]
+        list(StateReader(Any, Damaged(tmp_path), plan).rows(stage.id, StateChoice(frozenset({port})), 0))  # type: ignore[arg-type]
     assert str(caught.value) == (
         f"R771 the states of {tmp_path} cannot be shown; ValueError: a log that is none\n"
         "  fix: ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"

@@ -151,7 +151,7 @@ def test_timed_steps_between_dataframes_take_times_of_the_data() -> None:
     check_topology(topology)
     plan = compile_topology(topology, shuffle_partitions=1)
     for is_of_data in (False, True):
-        (stage,) = Ticks(is_of_data=is_of_data).planned(plan, has_times=False).levels[1]
+        (stage,) = Ticks(is_of_data=is_of_data).timed_plan(plan, has_times=False).levels[1]
         message = stage_message(stage)
         assert [node.watermarks for node in message.nodes if node.state] == [is_of_data] * 3
         assert ("watermarks" in needed(message)) is is_of_data

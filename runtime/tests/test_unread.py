@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wallaroo_runtime.spark.planned import Planned
+from wallaroo_runtime.spark.offset_log import OffsetLog
 from wallaroo_runtime.spark.query import RunningQuery
 from wallaroo_runtime.storage.progress import Progress
 
@@ -27,20 +27,21 @@ class Spark:
         for name in ("offsets", "sources/1"):
             (folder / name).mkdir(parents=True)
         (folder / "sources" / "1" / "0").write_text(f"\0v1\n{self.text(begin)}")
-        self.room, self.planned = SimpleNamespace(batch=-1, first=0), Planned(None, str(folder))  # type: ignore[arg-type]
+        self.gate = SimpleNamespace(batch=-1, first=0)
+        self.offset_log = OffsetLog(None, str(folder))  # type: ignore[arg-type]
 
     @staticmethod
     def text(offsets: list[int]) -> str:
         return json.dumps({"clicks": {str(number): offset for number, offset in enumerate(offsets)}})
 
     def begin(self, end: list[int]) -> None:
-        self.room.batch += 1
-        (self.folder / "offsets" / str(self.room.batch)).write_text(f"v1\n{{}}\n{JOURNAL}\n{self.text(end)}")
+        self.gate.batch += 1
+        (self.folder / "offsets" / str(self.gate.batch)).write_text(f"v1\n{{}}\n{JOURNAL}\n{self.text(end)}")
 
     def commit(self, end: list[int], latest: list[int]) -> None:
         self.end = end
         self.report = {
-            "batchId": self.room.batch,
+            "batchId": self.gate.batch,
             "sources": [{}, {"endOffset": self.text(end), "latestOffset": self.text(latest)}],
         }
 
@@ -49,8 +50,8 @@ class Spark:
             _record_sources=1,
             _is_stopped=False,
             _journals=(None,),
-            _room=self.room,
-            _planned=self.planned,
+            _gate=self.gate,
+            _offset_log=self.offset_log,
             _progress=Progress(topics=past),
         )
         return RunningQuery._unread(query, self.report or None)  # type: ignore[arg-type]
@@ -68,7 +69,7 @@ def test_what_a_micro_batch_has_read_is_unread_until_it_is_done(
             spark.begin(end)
             assert (spark.unread(past) or 0) >= sum(more)
             spark.commit(end, [one + other for one, other in zip(end, later, strict=True)])
-            is_unknown = spark.room.batch == 0 and not any(later)  # a repeated micro-batch looks like this
+            is_unknown = spark.gate.batch == 0 and not any(later)  # a repeated micro-batch looks like this
             assert spark.unread(past) == (None if is_unknown else sum(later))
 
 
@@ -81,4 +82,4 @@ def test_where_a_topic_begins_that_nothing_says_is_not_guessed(tmp_path: Path) -
 
 def test_offsets_of_a_micro_batch_that_are_gone_are_no_empty_text(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="offsets/7"):
-        Planned(None, str(tmp_path)).offsets(7)  # type: ignore[arg-type]
+        OffsetLog(None, str(tmp_path)).offsets(7)  # type: ignore[arg-type]

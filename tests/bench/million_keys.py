@@ -24,9 +24,9 @@ import row_count
 from processor_time import descendants
 from word_count import process_behind
 
+from support.spark_topology import options_in, recent_reports
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.session import create_session
 from wallaroo_runtime.storage.outbox.log import LogReader
@@ -54,7 +54,7 @@ class Run:
             shuffle_partitions=options.cores,
             directory=self.directory / "logs",
         )
-        chosen = QueryOptions.on(self.directory, max_batch_bytes=options.batch_bytes, cache_bytes=options.cache_bytes)
+        chosen = options_in(self.directory, max_batch_bytes=options.batch_bytes, cache_bytes=options.cache_bytes)
         self.query: RunningQuery = start_query(self.session, plan, topology, chosen)
         self._worker = process_behind(next(iter(self.query.targets.values())))
         self.processes = [self._worker, *descendants(self._worker)]
@@ -93,7 +93,7 @@ def steady(options: argparse.Namespace) -> dict[str, Any]:
     """Process all messages; returns rates and memory."""
     run = Run(options)
     run.wait_for(options.messages)
-    reports = [report for report in run.query.recent() if report["numInputRows"]]
+    reports = [report for report in recent_reports(run.query) if report["numInputRows"]]
     ends = [report["sources"][0]["endOffset"]["sequence"] for report in reports]
     rows = [end - start for start, end in zip([0, *ends], ends, strict=False)]
     batches = list(zip(rows, [report["durationMs"]["triggerExecution"] / 1000 for report in reports], strict=True))

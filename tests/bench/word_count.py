@@ -19,9 +19,10 @@ from typing import Any
 from processor_time import measure
 from text import fill_journal
 
+from support.spark_topology import options_in, recent_reports
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.spark.options import BATCH_BYTES, CHUNK_BYTES, QueryOptions
+from wallaroo_runtime.spark.options import BATCH_BYTES, CHUNK_BYTES
 from wallaroo_runtime.spark.query import start_query
 from wallaroo_runtime.spark.session import create_session
 
@@ -56,7 +57,7 @@ def measured(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
         directory=directory / "logs",
         settings=settings,
     )
-    chosen = QueryOptions.on(directory, max_batch_bytes=options.batch_bytes, chunk_bytes=options.chunk_bytes)
+    chosen = options_in(directory, max_batch_bytes=options.batch_bytes, chunk_bytes=options.chunk_bytes)
     query = start_query(session, plan, topology, chosen)
     workers = {name: [process_behind(target)] for name, target in query.targets.items()}
     before = measure(os.getpid(), workers)
@@ -69,7 +70,7 @@ def measured(options: argparse.Namespace, directory: Path) -> dict[str, Any]:
             raise TimeoutError(message)
         time.sleep(0.05)
     after = measure(os.getpid(), workers)
-    progress, reports = query.progress(), query.recent()
+    progress, reports = query.progress(), recent_reports(query)
     query.stop()
     session.stop()
     if progress.messages_out != options.messages * WORDS_PER_MESSAGE or progress.dead_letters:

@@ -21,14 +21,14 @@ from model.on_spark import BATCHES, kill_workers, wait
 from model.outcome import Published, delivered
 from model.search import search
 from model.worker import Nursery
+from support.spark_topology import options_in
 from wallaroo_runtime.peer.configuration import egress_request, gateway_request
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Request
-from wallaroo_runtime.peer.remote import driver_of
+from wallaroo_runtime.peer.remote import driver_identity
 from wallaroo_runtime.plan.realtime import BUCKETS, PARTITIONS, obstacles
 from wallaroo_runtime.run.peers import LOCAL
 from wallaroo_runtime.service.driver import announce
-from wallaroo_runtime.spark.options import QueryOptions
 from wallaroo_runtime.spark.realtime import settings
 from wallaroo_runtime.spark.realtime.query import start_realtime
 from wallaroo_runtime.spark.realtime.settings import Services, session_settings
@@ -61,7 +61,7 @@ def run_in_realtime(session: Any, application: Application, nursery: Nursery, di
             FLUSH_MS=FLUSH_MS,
         ),
     ):
-        options = QueryOptions.on(directory, cache_bytes=shape.cache_bytes, tell_visits=gateway.tell_visits)
+        options = options_in(directory, cache_bytes=shape.cache_bytes, tell_visits=gateway.tell_visits)
         services = Services(str(directory / "journal"), gateway.service, egress.service)
         query = start_realtime(session, plan, topology, options, lambda targets: services)
         try:
@@ -81,7 +81,7 @@ def _attached(name: str, directory: Path, application: str, request: Request) ->
     with ExitStack() as stack:
         stack.callback(_kill, peer)
         peer.launch()
-        request.driver.CopyFrom(driver_of(application, LOCAL, "", fresh=False))
+        request.driver.CopyFrom(driver_identity(application, LOCAL, "", fresh=False))
         peer.attach(request)
         yield peer
 

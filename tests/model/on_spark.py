@@ -11,7 +11,7 @@ from model.emitted import plan_of, topology_of
 from model.journal import journaled
 from model.outcome import Published, published
 from model.worker import Nursery
-from wallaroo_runtime.spark.options import QueryOptions
+from support.spark_topology import options_in
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.realtime.query import RealTimeQuery
 from wallaroo_runtime.worker import control
@@ -26,7 +26,7 @@ def run_on_spark(session: Any, application: Application, nursery: Nursery, direc
     plan = plan_of(application, topology)
     borders = journaled(application, topology, plan, directory / "journal")
     end, settings = borders[-1][1], application.settings
-    options = QueryOptions.on(
+    options = options_in(
         directory,
         max_batch_bytes=end // min(BATCHES, len(borders)) + 1,
         chunk_bytes=settings.chunk_bytes,

@@ -10,7 +10,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import egress_request, gateway_request, gateway_sources
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Request
-from wallaroo_runtime.peer.remote import driver_of
+from wallaroo_runtime.peer.remote import driver_identity
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service.endpoint import Service
@@ -19,7 +19,7 @@ from wallaroo_runtime.topology.model import Topology
 
 def attached(peer: LocalPeer, request: Request, driver: str = "") -> LocalPeer:
     """Launch a peer and attach to it, as this process or as another driver."""
-    request.driver.CopyFrom(driver_of("app", "local", "", fresh=False))
+    request.driver.CopyFrom(driver_identity("app", "local", "", fresh=False))
     request.driver.id = driver or request.driver.id
     peer.launch()
     try:

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegralType
 
+from wallaroo.message.spark_format import DATAFRAME
 from wallaroo_runtime.dataframe.state import facts_of, first_states, state_ports
 from wallaroo_runtime.dataframe.ticks import CALL, steps_in_time, ticks_of
 from wallaroo_runtime.errors import TOPOLOGY, RunError
@@ -28,14 +29,14 @@ from wallaroo_runtime.storage.place import OutputPlace
 from wallaroo_runtime.topology.error_policy import ErrorPolicy
 from wallaroo_runtime.topology.model import GeneratorSource, Sink, Source, SparkSource, Topology, has_records, place_of
 
-COLUMN = "counts"  # of `OutputRows.java`
+COLUMN = "counts"  # column of `OutputRows.java`
 PARTITIONS = "spark.sql.shuffle.partitions"
-LETTERS = "dead_letters"  # parameter of `each`
-PARAMETERS = {"self", "order_by", "states", "gives_states", "accept_changed", "observation"}  # of `apply_all`
+LETTERS = "dead_letters"  # parameter of `Steps.each`
+PARAMETERS = {"self", "order_by", "states", "gives_states", "accept_changed", "observation"}  # of `Steps.apply_all`
 
 
 def check_topology(topology: Topology) -> None:
-    """Refuse parts of a topology that cannot be between DataFrames.
+    """Refuse a topology with a source, step or sink that cannot work between DataFrames.
 
     Raises:
         RunError: P303 with every finding.
@@ -74,13 +75,14 @@ class Call:
         application: The application. Its archive has the workers; without one they are installed on every machine.
         inputs: DataFrames by the name of their source.
         policy: Policy that decides which dead letters end the query.
-        way_out: Advice to the user how to go on after a dead letter that has ended the query.
+        way_out: Advice to the user for going on after a dead letter that has ended the query.
         order_by: Column of all inputs that gives the order of each key's messages; empty for the order of arrival.
-        states: States with which a new query begins, with the columns of `LEFT`; None if it begins without states.
+        states: States with which a new query begins, with the columns `STATE_COLUMNS`; None if it begins without any.
         joins_rows: Whether each row has several messages of the sink, as an array of JSON, which Spark parses faster.
         gives_states: Whether the result has a row for each state at the end of a batch, too.
         accept_changed: Whether a changed program may lose fields of states.
-        observation: Name of the metrics with the counts of all parts, or what gives them after a batch; empty for none.
+        observation: Name of the metrics with the counts of all sources, steps and sinks, or the object of PySpark that
+            has these counts after a batch; empty for no counts.
     """
 
     application: Application
@@ -107,7 +109,7 @@ def applied(call: Call) -> DataFrame:
     plan = compile_topology(topology, shuffle_partitions=int(str(session.conf.get(PARTITIONS))))
     is_in_time = _is_in_time(call, sources)
     in_time = steps_in_time(plan, topology, is_in_time=is_in_time) if ticks.is_of_data else frozenset[int]()
-    plan = ticks.planned(plan, has_times=bool(in_time))
+    plan = ticks.timed_plan(plan, has_times=bool(in_time))
     logs = temporary_directory() / "logs"
     logs.mkdir(0o700, exist_ok=True)
     options = QueryOptions("", logs, (), OutputPlace(str(logs)), archive=call.application.archive)
@@ -151,7 +153,7 @@ def applied(call: Call) -> DataFrame:
 
 
 def _is_in_time(call: Call, sources: Sequence[SparkSource]) -> bool:
-    """Say whether rows come in the order of event time: without `order_by`, or because it names the same column."""
+    """Say whether rows come in the order of event time, since `order_by` is empty or names the column of event time."""
     for source in sources:
         rows, place = call.inputs[source.name], place_of(source)
         column = field_of(rows, source.timestamp.strip("`"), place)
@@ -178,7 +180,9 @@ def _check_order(call: Call) -> None:
 
 
 def as_rows(source: Source, rows: DataFrame) -> SparkSource:
-    """Return a source of any kind as a Spark source. Without declared columns: `value`, `key` and `timestamp`.
+    """Convert a source of any kind to a Spark source whose messages are rows of a DataFrame.
+
+    If the source declares no columns, the DataFrame has `value`, and perhaps `key` and `timestamp`.
 
     Raises:
         RunError: R716 if the rows have no column `value`, or several columns of one of these names.
@@ -192,22 +196,22 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
     key, time = (f"`{field.name}`" if (field := field_of(rows, name, place)) else "" for name in ("key", "timestamp"))
     return SparkSource(
         path=source.path, name=source.name, kind="spark", worker=source.worker, on_error=source.on_error,
-        codec=source.codec, format="dataframe", options={}, value="`value`", key=key if source.gives_keys else "",
+        codec=source.codec, format=DATAFRAME, options={}, value="`value`", key=key if source.gives_keys else "",
         timestamp=time, max_message_bytes=getattr(source, "max_message_bytes", 16 << 20),
     )  # fmt: skip
 
 
 class Count(NamedTuple):
-    """A count of a source, step or sink, as in `AppliedSettings.java`."""
+    """A counter of a source, step or sink, which `AppliedSettings.java` sums up: path in the topology, name of the counter."""
 
     path: str
     name: str
 
 
 def counts_of(plan: Plan, topology: Topology) -> dict[str, Count]:
-    """Return the counts of all parts by the name of their metric, e.g. `history.timers_fired`.
+    """Return the counters of all sources, steps and sinks by the name of their metric, e.g. `history.timers_fired`.
 
-    If several parts have one name, their path follows the name.
+    If several of them have one name, their path follows the name.
     """
     parts = list(topology.parts())
     names = Counter(part.name for part in parts)
@@ -222,6 +226,6 @@ def counts_of(plan: Plan, topology: Topology) -> dict[str, Count]:
 
 
 def observed(rows: DataFrame, observation: Observation | str, counts: Mapping[str, Count]) -> DataFrame:
-    """Remove the rows that only have counts. Spark adds up these counts under the name of the observation."""
+    """Let Spark add up counts under the name of an observation, and remove the rows that only have counts."""
     sums = (F.coalesce(F.sum(F.col(COLUMN)[at]), F.lit(0)).alias(name) for at, name in enumerate(counts))
     return rows.observe(observation, *sums).where(F.col(COLUMN).isNull())

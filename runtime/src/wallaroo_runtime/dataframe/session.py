@@ -18,7 +18,7 @@ SOCKETS = "io.grpc.netty.shaded.io.netty.bootstrap.Bootstrap"  # warns that a Un
 
 
 def check_session(session: SparkSession, *, has_state: bool) -> None:
-    """Refuse a session that cannot run steps. Else add our classes and, if steps keep states, RocksDB.
+    """Refuse a session that cannot run steps. Else add our Java classes and, if steps keep states, RocksDB.
 
     Raises:
         RunError: R716, which names the needed change of the session.
@@ -48,7 +48,7 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
 
 
 def _add_classes(session: SparkSession) -> None:
-    """Give driver and executors our jar, unless the session already has it.
+    """Give driver and executors the jar with our Java classes, unless the session already has it.
 
     Raises:
         RunError: R716 if the driver cannot load the jar.

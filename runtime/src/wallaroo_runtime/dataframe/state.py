@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+from wallaroo_runtime.peer.hosted_workers import HostedWorkers
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.plan.change import window_shape
@@ -27,26 +27,29 @@ from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.spark.machine.temporary import temporary_directory
 from wallaroo_runtime.spark.row import field_of, refused
 from wallaroo_runtime.spark.state_store.choice import StateChoice
-from wallaroo_runtime.spark.state_store.layout import Stored, reason_of, state_store
+from wallaroo_runtime.spark.state_store.layout import SparkStateStore, reason_of, state_store
 from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
 SHOW_BYTES = 4 << 20  # bytes of states in one request to a worker
 OPERATOR, LOG = "transformWithStateExec", "log"
-LEFT = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
+STATE_COLUMNS = {"name": "string", "key": "binary", "encoding": "int", "value": "binary", "type": "string"}
 STATES, TAKEN = "the parameter `states`", "pass the result of `states` or `read_states`"
 LATER = "leave `states` out if the query has a checkpoint already"
-FACTS = -(1 << 32)  # key of the facts in Spark's store, in place of a bucket and an entry: see `SparkBucketStore.java`
+FACTS = -(1 << 32)  # key in Spark's store of the description of states, among the keys of `SparkBucketStore.java`
 
 
 def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
-    """Return the port of each state's log frames, by the name of the state."""
+    """Return the port of each state, by its name: the number that frames of a state log have for the state."""
     return {node.state: node.state_port for stage in stages for node in stage.nodes if node.state}
 
 
 def kept_states(topology: Topology) -> dict[str, KeptState]:
-    """Return the facts about each state that are the same in all queries, by the name of the state."""
+    """Describe each state of a program: class, codec, key, window. A query with stored states compares it with theirs.
+
+    The place of a state in a query is left out, so that another query can read the state.
+    """
     kept = dict[str, KeptState]()
     for name, step in topology.states().items():
         found, language = state_component(topology, step), topology.worker(step.worker).language
@@ -64,7 +67,10 @@ def kept_states(topology: Topology) -> dict[str, KeptState]:
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:
-    """Return facts about the states of a level. The query stores them, and later runs compare them with their own."""
+    """Describe the states of a level (all stages after one number of shuffles), and their places in the query.
+
+    The query stores this description. Later runs compare it with that of their own program.
+    """
     blocks, kept, facts = blocks_of(plan), kept_states(topology), dict[str, dict[str, Any]]()
     for stage in plan.levels[level]:
         for state, port in state_ports([stage]).items():
@@ -77,15 +83,15 @@ def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, 
 
 
 def check_columns(states: DataFrame) -> None:
-    """Refuse a DataFrame that is a stream, or does not have the columns of states.
+    """Refuse `states` if it is no DataFrame, is a stream, or does not have the columns of states.
 
     Raises:
-        RunError: R716 if it is one, or lacks a column.
+        RunError: R716 in each of these cases.
     """
     if not isinstance(states, DataFrame):
         reason = f"they are a {type(states).__name__}"
         raise refused(STATES, reason, TAKEN)
-    for name, kind in LEFT.items():
+    for name, kind in STATE_COLUMNS.items():
         field = field_of(states, name, STATES)
         actual = "" if field is None else field.dataType.simpleString()
         if actual != kind:
@@ -99,10 +105,14 @@ def check_columns(states: DataFrame) -> None:
 def check_states(
     rows: Iterable[Row], topology: Topology, *, accepts_changed: bool, later: str = f", or {LATER}"
 ) -> None:
-    """Refuse rows that are not states of the application. `later` is added to the remedy of a changed program.
+    """Refuse rows that are not states of the application.
+
+    Args:
+        accepts_changed: Whether fields of states may be lost.
+        later: Addition to the remedy for states of a changed program.
 
     Raises:
-        RunError: R716 for the first row that is none.
+        RunError: R716 for the first row that is not a state of the application.
     """
     kept = kept_states(topology)
     for row in rows:
@@ -122,19 +132,22 @@ def check_states(
 
 
 def first_states(plan: Plan, topology: Topology, states: DataFrame, *, accepts_changed: bool) -> list[Any]:
-    """Return the rows with which the state stores begin: a Java dataset for each level after the first.
+    """Convert given states to the rows with which Spark's state stores begin.
 
     Args:
-        states: Rows with the columns of `LEFT`.
+        states: Rows with the columns of `STATE_COLUMNS`.
         accepts_changed: Whether fields of states may be lost.
+
+    Returns:
+        A Java dataset for each shuffle of the plan, with the states of the stages after this shuffle.
 
     Raises:
         RunError: R716 if the states do not belong to the application.
     """
     check_columns(states)
-    is_null = reduce(or_, (F.col(name).isNull() for name in LEFT))
+    is_null = reduce(or_, (F.col(name).isNull() for name in STATE_COLUMNS))
     kinds = states.select("name", "type").distinct().collect()
-    holes = states.where(is_null).select(*LEFT).limit(1).collect()
+    holes = states.where(is_null).select(*STATE_COLUMNS).limit(1).collect()
     check_states([*holes, *kinds], topology, accepts_changed=accepts_changed)
     return [_of_level(plan, level, states) for level in plan.levels[1:]]
 
@@ -150,10 +163,10 @@ def _of_level(plan: Plan, level: Iterable[Stage], states: DataFrame) -> Any:
 
 
 def stored_states(session: SparkSession, topology: Topology, checkpoint: str, part: int | None) -> DataFrame:
-    """Return the states in the checkpoint of a streaming query after its last micro-batch, with the columns of `LEFT`.
+    """Return the states in a streaming query's checkpoint after its last micro-batch, with the columns `STATE_COLUMNS`.
 
     Args:
-        part: Number of the application's place in the query; None if the query applies the application once.
+        part: Number of one use of the application, if the query applies it several times; else None.
 
     Raises:
         RunError: R771 if the checkpoint has no states of this application.
@@ -166,7 +179,7 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
     partitions = operators[0]["numPartitions"] if operators else 1
     plan = compile_topology(topology, shuffle_partitions=partitions)
     operators, kept = _of_part(session, plan, topology, checkpoint, operators, part)
-    java, stored = state_store(session), Stored(session, checkpoint, plan)
+    java, stored = state_store(session), SparkStateStore(session, checkpoint, plan)
     rows = session.createDataFrame([], "name STRING, key BINARY, encoding INT, value BINARY")
     for operator, level in zip(operators, plan.levels[1:], strict=True):
         for stage in level if operator["maxBatchId"] >= 0 else ():
@@ -180,7 +193,10 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
 def _of_part(
     session: SparkSession, plan: Plan, topology: Topology, checkpoint: str, operators: list[Row], part: int | None
 ) -> tuple[list[Row], dict[str, KeptState]]:
-    """Return the operators for one use of the application in a query, one for each level, and facts about their states.
+    """Find the operators of Spark that have the states of one use of an application in a query.
+
+    Returns:
+        An operator for each level after the first, and the stored descriptions of their states by name.
 
     Raises:
         RunError: R771 if the query does not use the application so often, or several times and `part` is None.
@@ -190,11 +206,11 @@ def _of_part(
         return operators, {}  # they have no states and no facts yet
     kept = {row["operatorId"]: _facts(session, checkpoint, row) for row in operators}
     own = [facts_of(plan, topology, level + 1) for level in range(levels)]
-    places = [[row for row in operators if not _other(kept[row["operatorId"]], mine)] for mine in own]
+    places = [[row for row in operators if not _difference(kept[row["operatorId"]], mine)] for mine in own]
     count = min(map(len, places), default=0)
     if not count:
         lacking = (mine for mine, rows in zip(own, places, strict=True) if not rows)
-        reasons = [_other(facts, mine) for mine in lacking for facts in kept.values()]
+        reasons = [_difference(facts, mine) for mine in lacking for facts in kept.values()]
         raise _unreadable(checkpoint, "; ".join(reasons) or "it has no states of an application")
     if part is None and count > 1:
         numbers = ", ".join(str(row["operatorId"]) for rows in places for row in rows)
@@ -209,7 +225,7 @@ def _of_part(
 
 
 def _facts(session: SparkSession, checkpoint: str, operator: Row) -> dict[str, Any]:
-    """Return the facts about an operator's states that `ProgramCheck.java` has stored in each partition."""
+    """Return the description of an operator's states, which `ProgramCheck.java` has stored in each partition."""
     if operator["maxBatchId"] < 0:
         return {}
     stored = session.read.format("statestore").option("operatorId", operator["operatorId"])
@@ -218,8 +234,8 @@ def _facts(session: SparkSession, checkpoint: str, operator: Row) -> dict[str, A
     return next((json.loads(row["note"]) for row in notes.limit(1).collect()), {})
 
 
-def _other(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
-    """Return why the states with the stored facts are not those of a level; empty if they are."""
+def _difference(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
+    """Return the difference between stored descriptions of states and those of the program; empty if there is none."""
     mine = {name: {**stored[name], "time": own[name]["time"]} for name in stored.keys() & own.keys()}
     if own and not mine:
         return f"it has the states {', '.join(stored) or 'of no application'}; the application has {', '.join(own)}"
@@ -227,12 +243,12 @@ def _other(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 
 
 def has_logs(properties: str) -> bool:
-    """Say whether an operator of Spark has states of an application, from the operator's metadata."""
+    """Say whether an operator of Spark has states of an application of ours, from the operator's metadata."""
     return [each["stateName"] for each in json.loads(properties)["stateVariables"]] == [LOG]
 
 
 def with_types(states: DataFrame, kept: Mapping[str, KeptState]) -> DataFrame:
-    """Return states with an additional column `type`, the facts about the program that wrote them, as JSON."""
+    """Return states with an additional column `type`, which describes the program that wrote them, as JSON."""
     types = {name: json.dumps(each._asdict(), sort_keys=True) for name, each in kept.items()}
     return states.withColumn("type", _looked_up(types, "name"))
 
@@ -251,11 +267,13 @@ def _unreadable(
 
 
 def shown_states(application: Application, states: Iterable[Any]) -> Iterator[tuple[str, bytes, str]]:
-    """Yield name, key and value of states, the value as JSON. Start workers for this, and stop them at the end.
+    """Yield name, key and value of states, the value as JSON. Workers of the application decode the values.
+
+    The workers start for this call and stop at its end.
 
     Args:
         application: Application that has the states.
-        states: Rows with the columns of `LEFT`.
+        states: Rows with the columns of `STATE_COLUMNS`.
 
     Raises:
         RunError: An error of a worker, e.g. W416 if it cannot show states.

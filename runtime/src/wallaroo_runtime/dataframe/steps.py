@@ -14,7 +14,7 @@ from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.dataframe.query import LETTERS, Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
 from wallaroo_runtime.dataframe.state import (
-    LEFT,
+    STATE_COLUMNS,
     check_columns,
     check_states,
     kept_states,
@@ -208,10 +208,11 @@ class Steps:
 
         Args:
             checkpoint: The query's `checkpointLocation`.
-            part: Number of the application's place in a query that applies the steps several times, in Spark's order.
+            part: If the query applies the steps several times: which use to read, from 0, in Spark's order.
 
         Raises:
-            DiagnosticError: R771 if the query has no states of this application, or has several places and no `part`.
+            DiagnosticError: R771 if the query has no states of this application, or uses it several times and `part`
+                is missing.
         """
         if not isinstance(checkpoint, str | PathLike) or not fspath(checkpoint):
             reason = f"the checkpoint is {checkpoint!r}"
@@ -236,7 +237,7 @@ class Steps:
             reason = f"limit is {limit!r}"
             raise _refused(reason, "give a number of states, e.g. limit=1000", "show_states")
         check_columns(states)
-        chosen = states.select(*LEFT).limit(limit).collect()
+        chosen = states.select(*STATE_COLUMNS).limit(limit).collect()
         check_states(chosen, self._topology, accepts_changed=True, later="")
         shown = list(shown_states(self._application, chosen))
         return states.sparkSession.createDataFrame(shown, "name STRING, key BINARY, value STRING")

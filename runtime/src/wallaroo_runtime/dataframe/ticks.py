@@ -1,4 +1,4 @@
-"""The ticks that make time pass for the windows, timers and ttl of an application between DataFrames.
+"""Chooses the ticks, signals that make time pass for windows, timers and ttl of an application between DataFrames.
 
 A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch has ticks after all rows.
 """
@@ -34,7 +34,7 @@ _TIMESTAMPED = 'DataFrameSourceConfig(..., timestamp="at"), in Go DataFrameSourc
 
 @dataclass(frozen=True, slots=True)
 class Ticks:
-    """The source of ticks for a query.
+    """The kind of ticks (signals that make time pass) that a query gets.
 
     Attributes:
         kind: `clock`, `watermarks`, or `end` for ticks after all rows of a batch; empty if there are no ticks.
@@ -48,8 +48,8 @@ class Ticks:
     delays: Mapping[str, int] = field(default_factory=dict)
     is_of_data: bool = False
 
-    def planned(self, plan: Plan, *, has_times: bool) -> Plan:
-        """Return the plan. If the ticks have event times, its windows and timed steps take the time from the ticks.
+    def timed_plan(self, plan: Plan, *, has_times: bool) -> Plan:
+        """Return a plan whose windows and timed steps take the time from the ticks, if the ticks have event times.
 
         Args:
             has_times: Whether all frames carry times.
@@ -66,10 +66,12 @@ class Ticks:
 
 
 def steps_in_time(plan: Plan, topology: Topology, *, is_in_time: bool) -> frozenset[int]:
-    """Return the ports of the steps downstream of windows or timers that get messages by event time.
+    """Return the ports of the steps downstream of windows or timers whose messages `EventOrder.java` sorts by time.
+
+    Windows and timers emit some results late, so these steps would not get messages in the order of event time.
 
     Args:
-        is_in_time: Whether rows come in the order of event time. If not, only windows of time do not keep their order.
+        is_in_time: Whether rows come in the order of event time. If not, only messages for windows of time are sorted.
     """
     windows = {step.path for step in topology.steps() if step.window is not None and step.window.time}
     later, states, nodes = set[str](), set[str](), [node for stage in plan.stages for node in stage.nodes]
@@ -77,12 +79,12 @@ def steps_in_time(plan: Plan, topology: Topology, *, is_in_time: bool) -> frozen
         if node.state and node.path in later:
             states.add(node.state)
         if node.kind is NodeKind.WINDOW or node.is_timed or not later.isdisjoint(node.inputs):
-            later.add(node.path)  # the path of the exit to a step is that of the step
+            later.add(node.path)  # a node that sends messages to a step has the path of the step
     return frozenset(node.port for node in nodes if node.state in states and (is_in_time or node.path in windows))
 
 
 def ticks_of(topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> Ticks:
-    """Return the ticks for an application and its inputs; empty ticks if no step needs time.
+    """Choose the ticks for an application and its inputs: none if no step needs time to pass.
 
     Args:
         sources: The sources of the topology, as sources of rows.

@@ -42,11 +42,13 @@ SERVERS = ("gateway.json", "egress.json")
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """The size of a copy.
+    """The result of a backup or a restore.
 
     Attributes:
+        checkpoint: The directory of the checkpoint.
         backup: The directory of the copy.
-        files: Number of files.
+        files: Number of copied files.
+        bytes: Number of copied bytes.
     """
 
     checkpoint: Path
@@ -179,7 +181,7 @@ def _check_servers(checkpoint: Path) -> None:
 
 
 def _names(checkpoint: Path) -> Iterator[str]:
-    """Yield the names of the files of a checkpoint that a copy needs."""
+    """Yield the names of the files that a copy of a checkpoint needs, as paths within the checkpoint."""
     for entry in sorted(checkpoint.iterdir()):
         if entry.name in LEFT_OUT:
             continue
@@ -209,7 +211,7 @@ def _copy(source: Path, target: Path) -> dict[str, Any]:
 
 @contextmanager
 def _made(target: Path, source: Path) -> Iterator[Path]:
-    """Yield a directory to fill. At the end rename it to `target`, after a failure remove it."""
+    """Yield a directory for the block to fill. Afterwards rename it to `target`, or remove it if the block failed."""
     if target.is_symlink() or (target.exists() and (not target.is_dir() or any(target.iterdir()))):
         raise _refused(source, f"{target} is there already", "give another directory, or move that one away")
     target.parent.mkdir(parents=True, exist_ok=True)

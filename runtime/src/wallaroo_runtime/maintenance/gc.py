@@ -1,4 +1,4 @@
-"""Finds unused entries in the state and cache directories of this user."""
+"""Finds and removes unused checkpoints, logs and cached files in the state and cache directories of this user."""
 
 import os
 import shutil
@@ -18,9 +18,9 @@ from wallaroo_runtime.system.disk import measure
 from wallaroo_runtime.system.lock import TRY, locked
 
 DAY_S = 86_400.0
-GONE = ".gone-"  # begins the name of an entry that is being removed
+GONE = ".gone-"  # begins the name of a directory that is being removed
 CRASHES = "crashes"
-LEFTOVER_S = 3600.0  # a younger entry may be about to be used
+LEFTOVER_S = 3600.0  # a younger directory may be about to be used
 LOGS = "logs"  # a run that ended before it had a checkpoint leaves only logs and a lock
 GO, CLASSES = "go", "classes"
 ENTRIES_OF_GO = ("slot", "binary")
@@ -28,16 +28,16 @@ ENTRIES_OF_GO = ("slot", "binary")
 
 @dataclass(frozen=True, slots=True)
 class Unused:
-    """An entry of the state or cache directory that no process uses.
+    """A file or directory in the state or cache directory of the user that no process uses.
 
     Attributes:
-        kind: `checkpoint`, `leftover` of a run that never had a checkpoint, `crash`, `note` of a chosen
-            checkpoint, or `cache`.
+        kind: `checkpoint`, `leftover` of a run that never had a checkpoint, `crash` (report of a crash), `note` (record
+            of a checkpoint that the user has chosen with an option), or `cache`.
         path: File or directory to remove.
         bytes: Size of its files on the disk.
-        reason: Why the entry counts as unused.
-        last_use: Time when a part of it was last read or changed, in seconds since 1970.
-        lock: File that is locked while a process uses the entry; None if there is no such file.
+        reason: Why the file or directory counts as unused.
+        last_use: Time when a file in it was last read or changed, in seconds since 1970.
+        lock: File that is locked while a process uses it; None if there is no such file.
     """
 
     kind: str
@@ -48,16 +48,16 @@ class Unused:
     lock: Path | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Return the printed fields as a JSON object."""
+        """Return the fields that `wallaroo gc --json` prints."""
         return {"kind": self.kind, "path": str(self.path), "bytes": self.bytes, "reason": self.reason}
 
 
 def find_unused(days: float, *, checkpoints: bool) -> Iterator[Unused]:
-    """Yield the unused entries: leftovers after an hour without use, other entries after `days` days.
+    """Yield unused files and directories: leftovers after an hour without use, all others after `days` days.
 
     Args:
         days: Number of days without use.
-        checkpoints: Whether checkpoints count, too.
+        checkpoints: Whether to yield unused checkpoints, too.
     """
     now, root = time.time(), state_directory()
     for path in _children(root):
@@ -87,7 +87,7 @@ def _caches(now: float, days: float) -> Iterator[Unused]:
 
 
 def _old(kind: str, path: Path, now: float, days: float, lock: Path | None = None) -> Iterator[Unused]:
-    """Yield an entry if it was last used at least `days` days ago. Skip an entry that was removed meanwhile."""
+    """Yield a file or directory if it was last used at least `days` days ago, unless it was removed meanwhile."""
     with suppress(FileNotFoundError):
         ago = (now - (last := _last_use(path))) / DAY_S
         if ago >= days:
@@ -102,7 +102,7 @@ def _is_leftover(path: Path) -> bool:
 
 
 def _last_use(path: Path) -> float:
-    """Return when an entry, or a file in it, was last read or changed, in seconds since 1970."""
+    """Return when a file, or any file in a directory, was last read or changed, in seconds since 1970."""
     status = path.lstat()
     latest = status.st_mtime  # this function reads directories itself, so their access times do not count
     if not path.is_dir() or path.is_symlink():
@@ -121,7 +121,10 @@ def _children(directory: Path) -> list[Path]:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Hold the lock of an entry in the block. Yield False if a process holds it, or has used the entry meanwhile."""
+    """Lock an unused file or directory during the block, which removes it if True is yielded.
+
+    False means that a process holds the lock, or has used the entry since it was found.
+    """
     with ExitStack() as stack:
         is_free = True
         try:

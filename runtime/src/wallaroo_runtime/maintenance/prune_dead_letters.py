@@ -5,9 +5,9 @@ before such a file, is written again with an empty value in place of each remove
 are removed. Counts of a run come from the log of the outbox, not from these files. A file that is written again keeps
 its time, from which the age of its letters follows.
 
-In real-time mode the live log also has the letters of its last segment, and writes them again after a crash. So the
-application must not run, and a new segment is begun first. The file of the last run, which the next run may continue,
-is not changed until another run has begun its own file.
+In real-time mode the live log (the egress's log of this mode's results) also has the letters of its last segment, and
+the egress writes them again after a crash. So the application must not run, and a new segment is begun first. The file
+of the last run, which the next run may continue, is not changed until another run has begun its own file.
 """
 
 import os
@@ -30,10 +30,12 @@ from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.live_state import read_last
 from wallaroo_runtime.storage.outbox.log import read_base
 
+ID_LENGTH = 36  # the name of a file with dead letters begins with the id of its query
+
 
 @dataclass
 class Pruned:
-    """The numbers of letters in a prune or dry run.
+    """The result of a prune or a dry run, in numbers of dead letters.
 
     Attributes:
         removed: Number of letters removed.
@@ -50,7 +52,7 @@ class Pruned:
 
 
 def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
-    """Remove letters of published micro-batches. If the process is killed, the same command removes the rest.
+    """Remove chosen dead letters of published micro-batches. If the process is killed, a repetition removes the rest.
 
     Args:
         checkpoint: The checkpoint directory, or the directory of a remote egress.
@@ -96,7 +98,10 @@ def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool
 
 
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that says whether a file gets no more letters, for a checkpoint with a live log."""
+    """Return a function that says whether a file of dead letters may be changed, since no run writes to it again.
+
+    This is for checkpoints that have been in real-time mode.
+    """
     if not read_manifest(checkpoint).is_realtime:
         return _is_published(checkpoint)
     used = {writer.letters for writer in read_last(checkpoint / "outbox").state.writers.values()}
@@ -104,9 +109,9 @@ def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
 
 
 def _is_published(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that says whether the micro-batch of a file is published, so that it gets no more letters."""
+    """Return a function that says whether a file of dead letters may be changed: its micro-batch must be published."""
     published = read_base(checkpoint / "outbox").batches
-    return lambda batch, path: batch <= published.get(_query(path), -1)
+    return lambda batch, path: batch <= published.get(path.name[:ID_LENGTH], -1)
 
 
 def _prune(
@@ -138,10 +143,6 @@ def _prune(
         if gone & marks:
             replace_marks(checkpoint, [each for each in read_marks(checkpoint) if each not in gone])
     return result
-
-
-def _query(path: Path) -> str:
-    return path.name[:36]
 
 
 def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:

@@ -1,4 +1,4 @@
-"""Sends messages on which a decoder failed to their source again: over TCP, or to their partition of a topic.
+"""Sends dead letters of decoders to their source again, over TCP or to their partition of a topic.
 
 A dead letter of a decoder has the message as it arrived. A dead letter of a later step has one of several results of a
 source message, in the worker's own encoding, which no source accepts.
@@ -46,8 +46,8 @@ MARKS = "replayed"
 
 
 @dataclass(frozen=True, slots=True)
-class SourceOf:
-    """The properties of a source that are needed to replay its messages.
+class ReplaySource:
+    """The properties of a source that are needed to send messages to it again.
 
     Attributes:
         topic: Topic of Kafka; empty if the source reads no topic, or the directory is of a remote egress.
@@ -67,7 +67,7 @@ class SourceOf:
 
 @dataclass
 class Replayed:
-    """The result of a replay.
+    """The result of a replay, in numbers of dead letters.
 
     Attributes:
         sent: Number of letters whose messages are in the journal or topic again.
@@ -84,9 +84,10 @@ class Replayed:
 
 @dataclass
 class _Block:
-    """Letters of one source, or of one partition of its topic, that are sent and marked together.
+    """Dead letters of one source, or of one partition of its topic, that are sent and marked as replayed together.
 
     Attributes:
+        ids: Ids of the dead letters.
         data: The messages for a TCP source.
         records: The messages for a topic.
         size: Number of bytes of all messages.
@@ -99,7 +100,7 @@ class _Block:
 
 
 class Replay:
-    """Sends the messages of dead letters of one checkpoint again.
+    """Sends the messages of a checkpoint's dead letters to their sources again.
 
     Args:
         checkpoint: The checkpoint directory, or the directory of a remote egress.
@@ -120,9 +121,10 @@ class Replay:
         self._rerun = read_manifest(checkpoint).rerun_batches if is_known else ()
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
-        """Send the letters in blocks, which limits the memory, and mark them when they are safe in journal or topic.
+        """Send the messages of dead letters, and mark the letters as replayed when journal or topic has the messages.
 
-        A block is marked once the source has acknowledged it. If a replay is killed earlier, the next one repeats it.
+        Letters are sent in blocks, which limits the memory. A block is marked once the source has acknowledged it. If a
+        replay is killed earlier, the next one repeats the block.
 
         Raises:
             RunError: R618 if the source cannot be reached or did not take the messages. For Kafka: R672, R673 or R727.
@@ -146,7 +148,7 @@ class Replay:
         return result
 
     def _replayable(self, letters: Iterable[StoredLetter], result: Replayed) -> Iterator[StoredLetter]:
-        """Yield the letters to send. Count the other letters in `result`."""
+        """Yield the dead letters to send. Count in `result` those that cannot be sent or were sent before."""
         marked = set() if self._again else set(read_marks(self._checkpoint))
         for letter in letters:
             if letter.id in marked:
@@ -168,7 +170,7 @@ class Replay:
         return Diagnostic.of("R621", id=letter.id, reason=reason, fix=f"{fix}; else {last}" if fix else last)
 
     def _why_not(self, letter: StoredLetter) -> tuple[str, str]:
-        """Return why a letter cannot be replayed, and the remedy; both are empty if it can."""
+        """Return the reason why a dead letter cannot be sent again, and the remedy; both are empty if it can."""
         if "/sources/" not in letter.record.path:
             return f'it failed at "{letter.record.step}", and only messages of sources are sent again', STEP_FIX
         if int(letter.id.partition("-")[0]) in self._rerun:
@@ -211,8 +213,8 @@ class Replay:
             raise RunError.of("R618", address=f"{host}:{tcp_port}", reason=reason) from error
 
 
-def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
-    """Return why a letter cannot be sent over TCP; empty if it can."""
+def _obstacle(letter: pb.DeadLetter, source: ReplaySource) -> str:
+    """Return the reason why the message of a dead letter cannot be sent over TCP; empty if it can."""
     if source.framing not in (*KINDS, "worker"):
         return f'source "{source.name}" is of kind {source.framing}, which takes nothing over plain TCP'
     if source.framing not in KINDS:
@@ -225,18 +227,20 @@ def _obstacle(letter: pb.DeadLetter, source: SourceOf) -> str:
 
 
 def _message(letter: StoredLetter, framing: str) -> bytes:
-    """Return the message of a letter in the form in which it arrived."""
+    """Return the message of a dead letter as the source received it, with its framing."""
     data = letter.record.input
     return data if letter.record.encoding == FRAMED or framing not in KINDS else framer(framing)(data)
 
 
-def read_sources(directory: Path) -> dict[int, SourceOf]:
+def read_sources(directory: Path) -> dict[int, ReplaySource]:
     """Return the sources of the application that has the dead letters in a directory, by their port in frames."""
     path = directory / ATTACHMENT_FILE
     try:
         if (attachment := read_record(path, Attachment)) is not None:
             sources = attachment.config.get("sources", ())
-            return {source["port"]: SourceOf(source["name"], source["path"], source["framing"]) for source in sources}
+            return {
+                source["port"]: ReplaySource(source["name"], source["path"], source["framing"]) for source in sources
+            }
         path, manifest = directory / MANIFEST, read_manifest(directory)
         sources = [source for pipeline in manifest.topology["pipelines"] for source in pipeline["sources"]]
         ports = manifest.ports.parts
@@ -245,16 +249,17 @@ def read_sources(directory: Path) -> dict[int, SourceOf]:
         raise RunError.of("R698", what=path, reason=repr(error)) from error
 
 
-def _source_of(source: Mapping[str, Any]) -> SourceOf:
-    known = source["name"], source["path"], _framing(source)
-    if source["kind"] != "kafka":
-        return SourceOf(*known)
+def _source_of(source: Mapping[str, Any]) -> ReplaySource:
+    kind = str(source["kind"])
+    known = source["name"], source["path"], str(source["framing"]["kind"]) if kind == "tcp" else kind
+    if kind != "kafka":
+        return ReplaySource(*known)
     brokers, takes_records = tuple(source["brokers"]), source.get("content") == "record"
-    return SourceOf(*known, source["topic"], brokers, takes_records, source["options"])
+    return ReplaySource(*known, source["topic"], brokers, takes_records, source["options"])
 
 
-def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
-    """Return why the record of a letter cannot be written to its topic again; empty if it can."""
+def _obstacle_of_record(letter: pb.DeadLetter, source: ReplaySource) -> str:
+    """Return the reason why the record of a dead letter cannot be written to its topic again; empty if it can."""
     if not letter.HasField("origin"):
         return "its record is not known"
     if letter.encoding != PLAIN:
@@ -266,16 +271,12 @@ def _obstacle_of_record(letter: pb.DeadLetter, source: SourceOf) -> str:
     return ""
 
 
-def _record_of(letter: pb.DeadLetter, source: SourceOf) -> TopicRecord:
-    """Return the Kafka record of a letter. It has headers only if the source takes whole records."""
+def _record_of(letter: pb.DeadLetter, source: ReplaySource) -> TopicRecord:
+    """Return the Kafka record to send for a dead letter. It has headers only if the source takes whole records."""
     if not source.takes_records:
         return TopicRecord(letter.origin.key or None, letter.input)
     record = whole_record(letter.input)
     return TopicRecord(record.key, record.value, tuple(record.headers))
-
-
-def _framing(source: Mapping[str, Any]) -> str:
-    return str(source["framing"]["kind"] if source["kind"] == "tcp" else source["kind"])
 
 
 def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
@@ -292,7 +293,7 @@ def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:
 
 
 def read_marks(checkpoint: Path) -> Iterator[str]:
-    """Yield the ids of the letters that were replayed."""
+    """Yield the ids of the dead letters that a replay has marked as sent again."""
     try:
         with (checkpoint / FOLDER / MARKS).open(encoding="ascii") as file:
             # A line without its end was torn by a loss of power.
@@ -302,13 +303,13 @@ def read_marks(checkpoint: Path) -> Iterator[str]:
 
 
 def replace_marks(checkpoint: Path, ids: Iterable[str]) -> None:
-    """Write the file of marks again, with the marks of these letters only. The caller holds `letters_locked`."""
+    """Mark only these letters as replayed, in place of all that were marked. The caller holds `letters_locked`."""
     content = "".join(f"{each}\n" for each in ids).encode("ascii")
     replace_file(checkpoint / FOLDER / MARKS, content, durable=True)
 
 
 def mark(checkpoint: Path, ids: Sequence[str]) -> None:
-    """Mark letters as replayed. The marks survive a loss of power."""
+    """Note in a file that letters were replayed, so that the next replay skips them. Notes survive a loss of power."""
     path = checkpoint / FOLDER / MARKS
     with open(path, "ab+", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
         file.seek(0)

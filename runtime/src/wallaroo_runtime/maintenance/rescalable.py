@@ -28,7 +28,7 @@ Offsets = dict[int, int]  # offset of the next record of each partition
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """The position at which Spark's new checkpoint continues, without the states.
+    """The micro-batch and the offsets at which Spark's new checkpoint continues after a rescale.
 
     Attributes:
         published: The last micro-batch that was published.
@@ -43,7 +43,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The position of a checkpoint after its last micro-batch.
+    """The end of the input that a checkpoint has processed: Spark's last micro-batch, and the journal after it.
 
     Attributes:
         query: Id of Spark's query.
@@ -65,7 +65,9 @@ class End:
 
 
 def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goal | None:
-    """Return the position at which Spark's new checkpoint continues; None if Spark has no checkpoint yet.
+    """Check that a checkpoint can be rescaled now, and return the position at which Spark's new checkpoint continues.
+
+    The result is None if Spark has no checkpoint yet.
 
     Args:
         path: The checkpoint directory; for a checkpoint at a URL, a copy of Spark's part of it.
@@ -97,7 +99,13 @@ def goal_of(path: Path, manifest: Manifest, now: Manifest, place: object) -> Goa
 
 
 def _topics_moved(path: Path, end: End, topics: "Topics", *, is_realtime: bool) -> tuple[str, ...]:
-    """Let the new mode continue at the old mode's offsets of topics. Return the offsets as lines for Spark."""
+    """Let the new mode read topics from the offsets that the old mode has reached.
+
+    In micro-batches Spark's checkpoint has these offsets, in real-time mode the journal has them.
+
+    Returns:
+        For micro-batches: the offsets as lines for Spark's checkpoint. For real-time mode: nothing.
+    """
     if not is_realtime:
         if end.ports & {*topics.ports.values()}:  # Spark would process later records of a key before these
             raise once_more(path, REALTIME, "the journal has records of topics that are not processed")
@@ -128,7 +136,10 @@ def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
 
 
 def check_operators(folder: Path, manifest: Manifest, place: object) -> None:
-    """Refuse a checkpoint if the plan of its last run has another number of operators than Spark has stored."""
+    """Refuse a checkpoint whose last run had a changed application but processed nothing: its states do not fit.
+
+    Such a checkpoint has another number of Spark's operators than the plan of the application needs.
+    """
     # Late: pyspark takes a second to import.
     from wallaroo_runtime.spark.state_store.layout import operator_count, operators_of
 
@@ -146,7 +157,7 @@ def query_of(folder: Path) -> str:
 
 
 def end_of(path: Path, manifest: Manifest) -> End:
-    """Return the position of a checkpoint after its last micro-batch. Spark must have committed one."""
+    """Return the end of the processed input of a checkpoint. Spark must have committed a micro-batch."""
     folder = path / manifest.spark
     batch = last_commit(folder)
     text = _plan(folder, batch)
@@ -230,7 +241,7 @@ def once_more(path: object, before: str, reason: str) -> RunError:
 
 
 class Topics:
-    """The topics that a checkpoint's application reads.
+    """Moves the offsets of Kafka topics between Spark's checkpoint and the journal, for a change of the mode.
 
     Args:
         path: The checkpoint directory.
@@ -246,7 +257,7 @@ class Topics:
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
 
     def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:
-        """Return the offsets of each source from Spark's record, by path; None if Spark has not read all sources yet.
+        """Return the offsets of each source that Spark has reached, by path; None if it has not read all sources yet.
 
         Args:
             lines: Spark's offsets of its sources other than journals.
@@ -257,13 +268,13 @@ class Topics:
         return {each.path: {int(at): int(next_) for at, next_ in line[each.topic].items()} for each, line in pairs}
 
     def lines(self) -> list[str]:
-        """Return, for each source of a topic, the offsets that the journal has reached, as lines for Spark's record."""
+        """Return for each source of Kafka the offsets that the journal has reached, as lines for Spark's offset log."""
         points = self._past().points if self.sources else {}
         return [json.dumps({each.topic: {str(at): point for at, point in points[self.ports[each.path]].items()}})
                 for each in self.sources]  # fmt: skip
 
     def keep(self, offsets: Mapping[str, Offsets]) -> None:
-        """Write Spark's offsets to the journal, so that a gateway continues there. Without topics, do nothing."""
+        """Note Spark's offsets next to the journal, so that the gateway continues at them in real-time mode."""
         if not self.sources:
             return
         past = self._past()

@@ -77,7 +77,7 @@ class Rescaled:
 
 
 def rescale(path: Path, wanted: Wanted, tell: Callable[[], None] = lambda: None) -> Rescaled:
-    """Give a checkpoint another mode, or other numbers of partitions and buckets.
+    """Give a checkpoint on this machine another mode, or other numbers of partitions and buckets.
 
     Args:
         path: The checkpoint directory; the application must be able to run in the new mode.
@@ -107,7 +107,9 @@ def rescale(path: Path, wanted: Wanted, tell: Callable[[], None] = lambda: None)
 
 
 def _changed(manifest: Manifest, wanted: Wanted, checkpoint: object, far: str) -> Manifest:
-    """Return the record that the checkpoint shall have afterwards, except for Spark's part.
+    """Return the checkpoint's record (`application.json`) with the wanted mode and numbers.
+
+    Spark's part of the record changes later, when Spark's new checkpoint is written.
 
     Args:
         manifest: The present record.
@@ -141,7 +143,7 @@ def _far_away(checkpoint: object, far: str) -> RunError:
 
 
 def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, session: Any = None) -> Rescaled:
-    """Rescale a checkpoint directory on this machine.
+    """Rescale the files in a directory on this machine: a checkpoint, or a copy of the part of one at a URL.
 
     Args:
         path: The directory.
@@ -248,7 +250,7 @@ def _rescale_copy(
     session: Any,
     check: Callable[[], None],
 ) -> Rescaled:
-    """Fetch a checkpoint of Spark's, rescale it, and write it back under another name.
+    """Fetch Spark's part of a checkpoint at a URL, rescale it, and write it back under another name.
 
     `check` raises an error if a driver has used the checkpoint meanwhile.
     """
@@ -275,7 +277,7 @@ def _rescale_copy(
 
 
 def next_name(spark: str) -> str:
-    """Return the name of Spark's next own checkpoint.
+    """Return the name for Spark's new part of a checkpoint, next to the present one.
 
     Example:
         >>> next_name("spark"), next_name("spark-2")
@@ -286,12 +288,12 @@ def next_name(spark: str) -> str:
 
 
 def remove_rest(path: Path, spark: str) -> None:
-    """Remove what a rescale has left: every checkpoint of Spark's except the one in use."""
+    """Remove the directories of Spark's that earlier or failed rescales have left, except the one in use."""
     for entry in path.iterdir():
         if is_outdated(entry.name, spark) and entry.is_dir():
             shutil.rmtree(entry)
 
 
 def is_outdated(name: str, used: str) -> bool:
-    """Say whether a name belongs to a checkpoint of Spark's that is no longer used."""
+    """Say whether a file name in a checkpoint is that of a directory of Spark's that is no longer used."""
     return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

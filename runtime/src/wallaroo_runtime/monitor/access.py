@@ -1,4 +1,4 @@
-"""Restricts access to a run's monitor: readers need its token, and pages of other sites get no answer."""
+"""Restricts access to a run's monitor: readers need the run's token, and pages of other sites get no answer."""
 
 import hmac
 import ipaddress

@@ -1,4 +1,4 @@
-"""Collects the numbers of a run in one document, which threads of servers can read."""
+"""Collects the numbers of a run in one JSON document, which the monitor serves over HTTP."""
 
 import json
 import os
@@ -30,7 +30,7 @@ PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The state of all parts of a run at one moment.
+    """The numbers and statuses of a run's processes at one moment, from which the board makes its document.
 
     Attributes:
         numbers: Numbers of the run, as in the output of `wallaroo run --json`.
@@ -52,7 +52,7 @@ class Sample:
 
 
 class Board:
-    """Collects the reports of a run, and makes the document that servers return.
+    """Collects the reports of a run, and makes the JSON document that the monitor serves.
 
     Any thread may call `tell_batch`, `tell_live`, `read` and `wait`. Other methods are for the thread of the run.
 
@@ -63,7 +63,7 @@ class Board:
 
     Attributes:
         checkpoint: Directory of the run.
-        is_ended: Whether the present document is the last.
+        is_ended: Whether `end` was called, so that no document follows the last one.
     """
 
     def __init__(self, topology: Topology, plan: Plan, checkpoint: Path) -> None:
@@ -99,11 +99,15 @@ class Board:
         self._reports.append(report)
 
     def warn(self, finding: Diagnostic) -> None:
-        """Record a finding, which the next document shows."""
+        """Record a warning, which the next document shows."""
         self._findings.append({"time": _iso(time.time()), **finding.to_json()})
 
     def look(self, egress: Mapping[str, Any]) -> None:
-        """Process the queued reports, and count the progress of sinks. The caller repeats this often."""
+        """Process the queued reports, and count the output that sinks have taken. The caller repeats this often.
+
+        Args:
+            egress: Status of the egress.
+        """
         now = time.monotonic()
         for _ in range(len(self._reports)):
             report = self._reports.popleft()
@@ -122,12 +126,12 @@ class Board:
         self.latencies.look(egress, time.time_ns() // 1_000_000, now)
 
     def update(self, state: str, sample: Sample) -> None:
-        """Publish a document with the present numbers."""
+        """Make a new document with the present numbers, and wake the readers that wait for it."""
         self._state, self._sample = state, sample
         self._publish()
 
     def end(self) -> None:
-        """Publish the last document of the run."""
+        """Make the last document of the run, with the state `stopped`."""
         self._state, self.is_ended = "stopped", True
         self._publish()
 
@@ -139,15 +143,15 @@ class Board:
             self._changed.notify_all()
 
     def read(self) -> Mapping[str, Any]:
-        """Return the present document, which is never changed afterwards."""
+        """Return the latest document. It is never changed; a later document is another object."""
         return self._document
 
     def wait(self, seen: int, timeout_s: float) -> tuple[int, str, bool]:
-        """Return number and text of the latest document, and whether it is the last one.
+        """Wait for a new document. Return its number, its text as JSON, and whether it is the last one.
 
         Args:
-            seen: Number of a document. The call waits for a document with another number.
-            timeout_s: Greatest time to wait.
+            seen: Number of the document that the reader has.
+            timeout_s: Greatest time to wait. After it the call returns the document that the reader has.
         """
         with self._changed:
             self._changed.wait_for(lambda: self._number != seen, timeout_s)
@@ -284,7 +288,10 @@ def _iso(seconds: float) -> str:
 
 
 def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
-    """Yield each part of an application after its inputs. `column` is the length of the longest path from a source."""
+    """Yield each source, step and sink of an application as JSON, after its inputs.
+
+    `column`, where the page draws it, is the length of the longest path from a source.
+    """
     columns: dict[str, int] = {}
     pipelines: dict[str, str] = {}
     for pipeline in topology.pipelines:

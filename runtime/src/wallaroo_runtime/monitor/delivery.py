@@ -52,7 +52,7 @@ class _Outstanding:
 
 
 class Latencies:
-    """Latencies of a run, in milliseconds.
+    """Computes the latencies of a run in milliseconds, from the reports of micro-batches and the status of the egress.
 
     `wait` is from the arrival at the gateway to the start of the micro-batch's tasks. `compute` is from there to the
     publication, `deliver` from there until all sinks of the egress have taken the output. `end_to_end` is the sum.
@@ -74,7 +74,7 @@ class Latencies:
         self._ports = frozenset(self._published)
 
     def publish(self, report: BatchReport, now: float) -> None:
-        """Record the report of a micro-batch.
+        """Count the latencies of a published micro-batch, and note the output that sinks must take from now on.
 
         Args:
             report: Report of the micro-batch.
@@ -91,7 +91,12 @@ class Latencies:
         self._outstanding.append(_Outstanding(report, {port: self._published[port] for port in ports}))
 
     def add(self, times: Mapping[str, Mapping[int, int]], now: float) -> None:
-        """Add the number of messages for each stage and latency in milliseconds. `now` is as for `publish`."""
+        """Add counts of messages that engine or egress have measured, in real-time mode.
+
+        Args:
+            times: Number of messages by their latency in milliseconds, by the name of the latency, e.g. `wait`.
+            now: Seconds of a clock that never goes back.
+        """
         for stage, counts in times.items():
             self._latencies[stage].add(counts, now)
 
@@ -130,11 +135,11 @@ class Latencies:
             self._latencies["deliver"].add({max(0, end - report.published_ms): total.total()}, now)
 
     def histograms(self) -> Mapping[str, Latency]:
-        """Return the histograms of latencies, by stage."""
+        """Return the histograms of each latency by its name: `wait`, `compute`, `deliver`, `end_to_end`."""
         return self._latencies
 
     def to_json(self, now: float) -> dict[str, Any]:
-        """Return count, percentiles and maximum of the latencies, by stage."""
+        """Return count, percentiles and maximum of each latency by its name."""
         return {stage: latency.to_json(now) for stage, latency in self._latencies.items()}
 
 

@@ -25,11 +25,11 @@ STEP_LABELS = ("application", "pipeline", "step", "path")
 
 
 class _Collector:
-    """Yields the metrics of one document of the board, for Prometheus' client library.
+    """Yields the metrics of a run at one moment, for Prometheus' client library.
 
     Args:
         document: Document of the board.
-        latencies: Latencies of the whole run, by stage.
+        latencies: Latencies of the whole run, by name.
     """
 
     def __init__(self, document: Mapping[str, Any], latencies: Mapping[str, Histogram]) -> None:
@@ -37,7 +37,7 @@ class _Collector:
         self._application = document["application"]
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics of the document."""
+        """Yield all metrics. Prometheus' client library calls this method."""
         yield from self._run()
         yield from self._steps()
         yield from self._tables()
@@ -103,11 +103,11 @@ class _Collector:
 
 
 def render(document: Mapping[str, Any], latencies: Mapping[str, Histogram], accept: str) -> tuple[bytes, str]:
-    """Return the metrics as the body of an answer, and its content type.
+    """Return the metrics of a run as the body of an HTTP answer, and its content type.
 
     Args:
         document: Document of the board.
-        latencies: Latencies of the whole run, by stage.
+        latencies: Latencies of the whole run, by name.
         accept: The request's header `Accept`, which chooses OpenMetrics or the text format of Prometheus.
     """
     registry = CollectorRegistry(auto_describe=False)

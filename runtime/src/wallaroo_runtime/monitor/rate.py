@@ -45,10 +45,10 @@ class Rates:
 
 
 class Lag:
-    """Estimates how long unprocessed messages have waited, as if messages between two calls of `add` arrived together.
+    """Estimates how long the oldest unprocessed message has waited, from the numbers of received and processed ones.
 
-    Messages are processed approximately in the order of their arrival. For messages that an earlier run has left, the
-    time counts from the first call of `add`.
+    Messages count as processed in the order of their arrival, and messages between two calls of `add` as arrived
+    together. For messages that an earlier run has left, the time counts from the first call of `add`.
 
     Example:
         >>> lag = Lag()

@@ -20,7 +20,7 @@ def resident_bytes(pid: int) -> int:
 
 
 class ProcessFamily:
-    """The processes of this machine at one moment, by their parent process."""
+    """A snapshot of the processes of this machine, to find the children of a process and their memory."""
 
     def __init__(self) -> None:
         self._children: Mapping[int, list[int]] = _children()
@@ -30,7 +30,7 @@ class ProcessFamily:
         return sum(map(resident_bytes, self._with_descendants(pid)))
 
     def named(self, parent: int, name: str) -> list[int]:
-        """Return the ids of the children of a process whose program has this name."""
+        """Return the ids of those children of a process whose program has a name, e.g. `java`."""
         return [child for child in self._children.get(parent, ()) if _name_of(child) == name]
 
     def _with_descendants(self, pid: int) -> Iterator[int]:

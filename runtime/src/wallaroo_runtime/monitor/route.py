@@ -1,4 +1,4 @@
-"""Answers requests to the monitor by their path; requests for states after the last committed micro-batch."""
+"""Makes the answers of the monitor for the paths of its URLs: page, status, metrics, dead letters, states."""
 
 import base64
 import json
@@ -63,7 +63,10 @@ def _page() -> bytes:
 
 
 class Routes:
-    """Answers requests for all paths of the monitor, from one board.
+    """Answers the requests for all paths of the monitor.
+
+    Args:
+        board: The board with the numbers of the run.
 
     Attributes:
         states: Answers for the paths below `/api/v1/state`.
@@ -129,7 +132,7 @@ class Routes:
 
 
 class States(Protocol):
-    """Reads the states of a running application, as of its last committed micro-batch."""
+    """A reader of the states of a running application, as of its last committed micro-batch."""
 
     @property
     def names(self) -> list[str]:
@@ -144,11 +147,22 @@ class States(Protocol):
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
     ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return the micro-batch, states in the order of keys, and the last key if further keys follow, else None."""
+        """Return a page of states in the order of their keys.
+
+        Args:
+            name: Name of the state.
+            prefix: Beginning of the wanted keys.
+            after: The key after which the page begins; empty for the first page.
+            limit: Greatest number of states.
+            page_bytes: Greatest size of the page in bytes.
+
+        Returns:
+            Number of the micro-batch, the states, and the last key of the page if further keys follow, else None.
+        """
 
 
 class StateRoutes:
-    """The paths below `/api/v1/state`. Requests are processed one by one, since each is a job of Spark.
+    """Answers the requests for paths below `/api/v1/state`, one after the other, since each is a job of Spark.
 
     Attributes:
         states: Reader of the states, which is set when the query runs.

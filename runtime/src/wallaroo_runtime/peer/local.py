@@ -34,14 +34,14 @@ RESTART_LIMIT, RESTART_WINDOW_S = 10, 60.0
 
 
 def stop_left_behind(checkpoint: Path) -> None:
-    """End gateway and egress that an earlier driver has started, before their files are removed."""
+    """End the gateway and the egress that an earlier driver has started, before their files are changed or removed."""
     for name in NAMES:
         LocalPeer(name, checkpoint).stop()
 
 
 @contextmanager
 def local_service(checkpoint: Path, name: str) -> Iterator[Service]:
-    """Yield the gateway or egress of a checkpoint for calls in the block. Its socket must exist.
+    """Yield the address of a checkpoint's gateway or egress for gRPC calls in the block. Its socket must exist.
 
     The channel ends with the block: after the attach, the status is read from its file.
     """
@@ -54,7 +54,9 @@ def local_service(checkpoint: Path, name: str) -> Iterator[Service]:
 
 
 class LocalPeer(Peer):
-    """A process in its own session, which serves on a Unix socket in the checkpoint.
+    """A gateway or egress that the driver starts as a process. It serves on a Unix socket in the checkpoint.
+
+    The process has its own session, so it gets no signals of the driver's terminal.
 
     Args:
         name: `gateway` or `egress`; also the name of its files.
@@ -126,7 +128,7 @@ class LocalPeer(Peer):
         raise error
 
     def attach(self, request: Request) -> None:
-        """Attach, as `Peer` does. If the process of an earlier driver fails to attach, replace the process."""
+        """Make this process the driver of the peer. If a process of an earlier driver fails at this, replace it."""
         self._request = request
         try:
             self._attach(request)
@@ -152,12 +154,12 @@ class LocalPeer(Peer):
         return local_service(self._checkpoint, self.name)
 
     def _look(self) -> None:
-        """Call the process for its status if no file has it: on a full disk, or after the start of the process."""
+        """Ask the process for its status if its status file is missing: on a full disk, or soon after its start."""
         if (self._checkpoint / self.name / "socket").exists():
             super()._look()
 
     def is_alive(self) -> bool:
-        """Return whether the process still runs."""
+        """Say whether the process still runs."""
         if self._child is not None:
             return self._child.poll() is None
         return self._pid() is not None
@@ -199,7 +201,7 @@ class LocalPeer(Peer):
                     note(f'source "{name}" now listens at {address}')
 
     def _may_be_stopping(self) -> bool:
-        """Return whether the process has just ended with status 0. If so, a signal may soon end the driver, too."""
+        """Say whether the process has just ended with exit code 0. Then a signal may soon end the driver, too."""
         if self._child is None or self._child.poll() != 0:
             return False
         now = time.monotonic()

@@ -1,4 +1,4 @@
-"""A gateway or an egress as a driver uses it."""
+"""A driver's calls of its gateway or egress: attach, status, commit, end."""
 
 import json
 import time
@@ -54,14 +54,14 @@ class Peer:
         """Start the process of a local peer, if none runs. Do not wait until it serves."""
 
     def wait_ready(self) -> None:
-        """Wait until the launched process serves. From then on the journal of a gateway exists.
+        """Wait until a local process serves. From then on the journal of a gateway exists.
 
         Raises:
             RunError: The error that the process reports, e.g. R610; R617 if it reports none.
         """
 
     def attach(self, request: Request) -> None:
-        """Attach this driver to the peer. A further call changes the configuration.
+        """Make this process the driver of the peer, and send the configuration. A further call changes it.
 
         Raises:
             RunError: R617, R641, R642, R643, R647, R648 or R649 if the peer cannot serve this driver; the error with
@@ -109,7 +109,9 @@ class Peer:
         self._away = error
 
     def _tell(self, request: pb.CommitRequest) -> None:
-        """Report progress once, unless the peer is known to be away; `status` notices when the peer is back.
+        """Send progress to the peer once, without repetitions, unless the peer is known to be away.
+
+        `status` notices when the peer is back.
 
         Raises:
             Away: The peer cannot be reached now.
@@ -188,11 +190,14 @@ class Peer:
         return False
 
     def tell_visits(self, counts: VisitCounts, done: int = 0) -> None:
-        """Record the counts of visits at the gateway, before the visits are committed.
+        """Record the counts of visits (calls of user code for every key of a state) at the gateway.
+
+        This happens before the visits are committed, because a crash after the commit would lose the counts.
 
         Args:
-            done: Offset before which visits are done, though they may not be committed; 0 if their commit will show
-                that they are. Without it the call waits while the peer is away.
+            counts: Counts of each visit, by its id.
+            done: Offset in the journal before which visits are done, though they may not be committed. 0 if their
+                commit will show this; then the call waits while the peer is away.
 
         Raises:
             Away: `done` was given, and the peer cannot be reached now; the call must be repeated later.
@@ -208,11 +213,11 @@ class Peer:
             ServiceClient(self.service, AWAY_LIMIT_S).call("Commit", request)
 
     def journal(self) -> JournalPlace:
-        """Return the place of the gateway's journal, for tasks."""
+        """Return the place where tasks read the gateway's journal: a directory, or the remote gateway."""
         if self._directory is not None:
             return JournalPlace(str(self._directory / "journal"))
         return JournalPlace(service=self.service)
 
     def output(self) -> OutputPlace:
-        """Return the place to which driver and tasks write output."""
+        """Return the place where driver and tasks write output: directories, or the remote egress."""
         return OutputPlace(service=self.service) if self._directory is None else OutputPlace.on(self._directory)

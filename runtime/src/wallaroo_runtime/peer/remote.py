@@ -109,8 +109,8 @@ def sources_by_gateway(topology: Topology, options: RemoteOptions) -> dict[str, 
     return {name: sources for name, sources in mine.items() if sources} or dict(list(mine.items())[:1])
 
 
-def driver_of(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:
-    """Return the identity that this process sends to a service.
+def driver_identity(application: str, checkpoint: str, store: str, *, fresh: bool) -> pb.Driver:
+    """Return the identity with which this process attaches to a gateway or egress as its driver.
 
     Args:
         application: Name of the application.

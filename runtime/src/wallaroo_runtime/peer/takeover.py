@@ -1,17 +1,17 @@
-"""Takes remote services away from the driver that they serve."""
+"""Takes a checkpoint's remote gateways and egress from their driver, so that a command can change the checkpoint."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from wallaroo_runtime.peer.configuration import UNSET
 from wallaroo_runtime.peer.limits import JOURNAL_FSYNC
 from wallaroo_runtime.peer.peer import ATTACH_PATIENCE_S, Request
-from wallaroo_runtime.peer.remote import RemoteOptions, driver_of
+from wallaroo_runtime.peer.remote import RemoteOptions, driver_identity
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.client import ServiceClient
 
 
 class Hold:
-    """Attaches this process as driver to remote services, without work for them, so that no other driver uses them.
+    """Makes this process the driver of remote services without using them, so that they refuse every other driver.
 
     Args:
         application: Name of the application.
@@ -43,10 +43,16 @@ class Hold:
             self.client("gateway", name).call("Status", pb.StatusRequest(epoch=epoch))
 
     def take(self, kind: str, name: str = "") -> int:
-        """Attach to one service. Return the epoch of this process. The errors are those of `take_gateways`."""
-        driver = driver_of(self._application, self._checkpoint, self.store(kind, name), fresh=False)
-        nothing: dict[str, Callable[..., Request]] = {"gateway": _listen_to_nobody, "egress": pb.AttachOutboxRequest}
-        return int(self.client(kind, name).call("Attach", nothing[kind](driver=driver)).epoch)
+        """Attach to one service. Return the epoch, the number by which the service refuses calls of earlier drivers.
+
+        Raises:
+            RunError: As `take_gateways`.
+        """
+        driver = driver_identity(self._application, self._checkpoint, self.store(kind, name), fresh=False)
+        request: Request = pb.AttachOutboxRequest(driver=driver)
+        if kind == "gateway":
+            request = pb.AttachJournalRequest(driver=driver, fsync=JOURNAL_FSYNC, backlog_bytes=UNSET.journal_bytes)
+        return int(self.client(kind, name).call("Attach", request).epoch)
 
     def client(self, kind: str, name: str = "") -> ServiceClient:
         """Return the client of a service."""
@@ -56,7 +62,3 @@ class Hold:
     def store(self, kind: str, name: str = "") -> str:
         """Return the id of a service's journal or outbox."""
         return self._stores[f"{kind} {name}".strip()]
-
-
-def _listen_to_nobody(driver: pb.Driver) -> pb.AttachJournalRequest:
-    return pb.AttachJournalRequest(driver=driver, fsync=JOURNAL_FSYNC, backlog_bytes=UNSET.journal_bytes)

@@ -1,4 +1,4 @@
-"""Sends a user's visits to the gateway of a running application."""
+"""Sends visits (requests to call a function of the program for every key of a state) to a running application."""
 
 import time
 from typing import NamedTuple
@@ -15,7 +15,7 @@ AGAIN = "run the application, then ask again"
 
 
 class VisitResult(NamedTuple):
-    """The counts of a visit.
+    """The counts of a visit: for how many keys the user's function ran, and for how many it failed.
 
     Attributes:
         id: Id of the visit.
@@ -29,7 +29,7 @@ class VisitResult(NamedTuple):
 
 
 def ask(service: Service, name: str, metadata: bytes) -> int:
-    """Let the gateway journal a visit, and return the id of the visit.
+    """Let the gateway write a visit to the journal, so that it happens once, and return the id of the visit.
 
     Raises:
         RunError: R720 if no step takes the visit; R733 if no application runs, or it takes no visit now.
@@ -67,5 +67,5 @@ def wait(service: Service, name: str, number: int) -> VisitResult:
 
 
 def away(name: str) -> RunError:
-    """Return the error that no application runs whose gateway could take the visit (R733)."""
+    """Return the error that no application runs, so that no gateway takes the visit (R733)."""
     return RunError.of("R733", name=name, reason="nothing runs there", fix=AGAIN)

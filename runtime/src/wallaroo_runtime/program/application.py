@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.spark_format import DATAFRAME
 from wallaroo_runtime.archive.archive import Archive, read_archive
 from wallaroo_runtime.errors import TOPOLOGY, USAGE, RunError, findings_in, other_interface
 from wallaroo_runtime.program.app import AppKind, resolve
@@ -18,7 +19,6 @@ from wallaroo_runtime.topology.model import SparkSink, SparkSource, TcpSink, Top
 from wallaroo_runtime.topology.override import BROKERS, override, parse_brokers, with_brokers
 from wallaroo_runtime.topology.secret import declare
 
-DATAFRAME = "dataframe"  # format of sources and sinks that a PySpark job has
 IN_A_JOB = (
     "write a job that calls `load(APP).apply(SOURCE=DATAFRAME)` of wallaroo_runtime.dataframe; run the job instead"
 )

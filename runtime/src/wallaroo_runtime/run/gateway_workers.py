@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 
 from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.peer.configuration import needs_worker
-from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+from wallaroo_runtime.peer.hosted_workers import HostedWorkers
 from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
 

@@ -103,7 +103,7 @@ def open_states(
     from wallaroo_runtime.spark.machine.hadoop import directory_at
     from wallaroo_runtime.spark.machine.settings import REMOTE_FILES
     from wallaroo_runtime.spark.session import create_session, stop_session
-    from wallaroo_runtime.spark.state_store.reader import SparkLogs
+    from wallaroo_runtime.spark.state_store.reader import StateReader
 
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="wallaroo-state-")))
@@ -118,7 +118,7 @@ def open_states(
         directory = directory_at(session, str(checkpoint))
         manifest = manifest_in(directory)
         plan = manifest.plan()
-        logs = SparkLogs(session, directory, plan, manifest.spark)
+        logs = StateReader(session, directory, plan, manifest.spark)
         check_archive(manifest, archive)
         yield StateQuery(
             plan, logs, None if raw else shower_of(manifest.load(), archive, work / "workers", stack), checkpoint
@@ -139,7 +139,7 @@ def shower_of(
         RunError: The function raises R771 if the worker's program is in an archive that was not given, and the error
             with which the worker does not start.
     """
-    from wallaroo_runtime.peer.gateway_workers import HostedWorkers
+    from wallaroo_runtime.peer.hosted_workers import HostedWorkers
     from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
     topology = load_document(json.loads(archive.topology)) if archive else topology

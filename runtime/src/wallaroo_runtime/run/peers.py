@@ -17,7 +17,7 @@ from wallaroo_runtime.peer.configuration import (
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.peer.peer import Peer, Request
-from wallaroo_runtime.peer.remote import RemoteOptions, driver_of, sources_by_gateway
+from wallaroo_runtime.peer.remote import RemoteOptions, driver_identity, sources_by_gateway
 from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.storage.journal.head import read_head
@@ -156,9 +156,9 @@ class Peers:
     def _attach(self, name: str, peer: Peer, request: Request) -> None:
         application, services = self._topology.name, self._checkpoint.manifest.services
         if name in services:
-            driver = driver_of(application, self._checkpoint.manifest.id, services[name], fresh=self._fresh)
+            driver = driver_identity(application, self._checkpoint.manifest.id, services[name], fresh=self._fresh)
         else:
-            driver = driver_of(application, LOCAL, "", fresh=False)
+            driver = driver_identity(application, LOCAL, "", fresh=False)
         request.driver.CopyFrom(driver)
         peer.attach(request)
         if name in services:

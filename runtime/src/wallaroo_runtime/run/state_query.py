@@ -228,13 +228,13 @@ def states_of_run(
         asks: Whether workers are on this machine, so that they can be asked; if not, states are shown as their bytes.
     """
     # Imported late: at this point the run has already imported most of what these modules import.
-    from wallaroo_runtime.spark.state_store.reader import SparkLogs
+    from wallaroo_runtime.spark.state_store.reader import StateReader
     from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
     def shower(name: str) -> WorkerShower:
         return WorkerShower(targets[name], name, ANSWER_S)
 
-    logs = SparkLogs(session, checkpoint.directory, plan, checkpoint.manifest.spark)
+    logs = StateReader(session, checkpoint.directory, plan, checkpoint.manifest.spark)
     return StateQuery(plan, logs, cache(shower) if asks else None, checkpoint.directory)
 
 

@@ -1,1 +1,1 @@
-"""Runs a plan on PySpark. No other package imports PySpark."""
+"""Runs a plan on Spark. Only this package and `dataframe` import PySpark."""

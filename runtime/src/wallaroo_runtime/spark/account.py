@@ -1,7 +1,8 @@
-"""Accounts of a micro-batch: the messages that each task sent, and the messages that arrived at the next task.
+"""Finds lost and repeated messages of a micro-batch, by comparing the counts that its tasks report.
 
-`worker/Audit.java` checks each call of a worker. This module checks the transfers between them: from the ranges of the
-journal to level 0, from the rows of one level to the tasks of the next one, from the last level to the staged files.
+Each task reports an account: how many messages it received and sent. `worker/Audit.java` checks each call of a worker.
+This module checks the transfers between calls: from the journal to the tasks before the first shuffle (level 0), from
+the rows of one level to the tasks of the next one, from the last level to the staged files.
 
 An attempt of a task sends its account with its rows to one of the partitions, and each row names the attempt that made
 the row. So an attempt that fails reports nothing, and a repeated or speculative attempt never counts twice. If rows of
@@ -24,19 +25,19 @@ from wallaroo_runtime.worker.step_count import StepCounts, VisitCounts, add_up
 
 @dataclass(slots=True)
 class Account:
-    """The counts of one attempt of a task, in messages.
+    """The account of one attempt of a task: how many messages it received, sent and staged.
 
     Attributes:
-        level: The level of the plan at which the task runs.
+        level: Number of shuffles before the task.
         task: Spark's number of the attempt, which no other attempt has.
-        made: Number of messages sent to other tasks, by bucket and port.
+        made: Number of messages sent to other tasks, by bucket and port (number of the step or sink that gets them).
         taken: Number of messages received in rows, by bucket, the attempt that made the row, and port.
         makers: Level and partition of the attempts that made the received rows, by number of the attempt.
         staged: Number of messages staged for publishing, by port; last level only.
         read: Number of messages read from journals.
         records: Number of messages from sources that Spark reads.
         bytes_by_file: Bytes of journals read from files; `bytes_by_grpc`: bytes of journals sent by a gateway.
-        visits: Counts of visits, by id.
+        visits: Counts of visits (calls of user code for every key of a state), by the id of the visit.
         steps: Counts of sources, steps and sinks, by path.
         arrived: Number of messages read from journals, by the time of their arrival in milliseconds.
         stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
@@ -86,13 +87,13 @@ Accounts = dict[int, Account]  # accounts of one micro-batch, by number of the a
 
 
 def last_attempts(batch: int, accounts: Accounts) -> list[Account]:
-    """Return the accounts of a micro-batch. If a task has several attempts, the last attempt's account counts."""
+    """Return one account for each task of a micro-batch: that of its last attempt."""
     ordered = sorted(accounts.values(), key=lambda each: each.task)
     return list({(each.level, each.partition): each for each in ordered if each.batch == batch}.values())
 
 
 def visits_of(batch: int, accounts: Accounts) -> VisitCounts:
-    """Return the counts of each visit, summed over the accounts of a micro-batch."""
+    """Add up the counts of visits (calls of user code for every key of a state) over the tasks of a micro-batch."""
     visits: VisitCounts = {}
     for account in last_attempts(batch, accounts):
         add_up(visits, account.visits)
@@ -102,14 +103,14 @@ def visits_of(batch: int, accounts: Accounts) -> VisitCounts:
 Messages = Counter[tuple[int, int]]  # by bucket and port
 Taken = Counter[tuple[int, int, int]]  # by bucket, attempt that sent them, and port
 NOBODY = -1  # in place of an attempt or level that is not known
-Slot = tuple[int, int]  # level and partition: attempts of one task share it
+Slot = tuple[int, int]  # level and partition, which name a task: all its attempts have the same ones
 
 
 class Balance:
-    """Compares the accounts of a micro-batch's tasks with one another.
+    """Compares the messages that each task of a micro-batch sent with those that arrived at the other tasks.
 
     Args:
-        plan: Has the level that receives each port, and the partition that has each bucket.
+        plan: Determines the level that receives each port, and the partition that has each bucket.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -123,13 +124,13 @@ class Balance:
             if node.kind in STATE_ENTRIES
         }
 
-    def check(self, batch: int, accounts: Accounts, files: Iterable[StagedFile], planned: int | None) -> None:
+    def check(self, batch: int, accounts: Accounts, files: Iterable[StagedFile], planned: int) -> None:
         """Check that no message was lost or repeated between journal, tasks and staged files.
 
         Args:
             accounts: The accounts of successful attempts.
             files: The staged files that are about to be published.
-            planned: Number of messages of journals that Spark has planned; None if it is not known.
+            planned: Number of messages that Spark has planned to read from journals.
 
         Raises:
             RunError: I902 with the first difference, if there is one.
@@ -139,13 +140,13 @@ class Balance:
             what, effect = f"micro-batch {batch}", "nothing of it was published"
             raise RunError.of("I902", what=what, effect=effect, reason=f"{reason}; {len(mine)} tasks have reported")
 
-    def _read(self, accounts: Iterable[Account], planned: int | None) -> Iterator[str]:
+    def _read(self, accounts: Iterable[Account], planned: int) -> Iterator[str]:
         read: dict[int, list[int]] = defaultdict(list)
         for account in accounts:
             if account.level == 0:
                 read[account.partition].append(account.read)
         least, most = sum(map(min, read.values())), sum(map(max, read.values()))
-        if planned is not None and not least <= planned <= most:
+        if not least <= planned <= most:
             yield f"{planned} messages of the journal are planned, level 0 has read {most}"
 
     def _shuffled(self, accounts: Sequence[Account]) -> Iterator[str]:
@@ -162,7 +163,7 @@ class Balance:
                     yield from _arrived(goal, taker, sent[goal], attempts, slots=slots)
 
     def _by_goal(self, accounts: Iterable[Account]) -> Mapping[Slot, Taken]:
-        """Return the messages that all attempts sent, by receiving task, in the form of `Account.taken`."""
+        """Count the messages that all attempts sent to each task. The counters have the keys of `Account.taken`."""
         by_goal: dict[Slot, Taken] = defaultdict(Counter)
         for account in accounts:
             for (bucket, port), count in account.made.items():
@@ -196,7 +197,15 @@ def _not_staged(partition: int, level: int, staged: Counter[int], in_files: Coun
 def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
-    """Yield a description of each task that sent other messages than the attempt `taker` received from this task."""
+    """Yield a description of each task that sent other messages to `goal` than arrived there.
+
+    Args:
+        goal: The task that received the messages.
+        taker: Account of an attempt of this task.
+        sent: Messages that all attempts of other tasks sent to the task.
+        attempts: Accounts of the attempts of each task.
+        slots: Task of each attempt, by number of the attempt.
+    """
     offers, arrived = _by_maker(sent, slots), _by_maker(taker.taken, slots)
     for slot in sorted({*offers, *arrived}):
         offered, taken = offers.get(slot, {}), arrived.get(slot, {})
@@ -216,7 +225,7 @@ def _arrived(
 
 
 def _by_maker(taken: Taken, slots: Mapping[int, Slot]) -> dict[Slot, dict[int, Messages]]:
-    """Group the messages by the task that sent them, and then by the attempt of this task."""
+    """Group counts of messages by the task that sent them, and then by the attempt of this task."""
     messages: dict[Slot, dict[int, Messages]] = defaultdict(lambda: defaultdict(Counter))
     for (bucket, task, port), count in taken.items():
         if count:

@@ -1,4 +1,4 @@
-"""Reports for the monitor: about one micro-batch, or about a query in real-time mode since its last report."""
+"""Reports of a query to the monitor: the counts of one micro-batch, or of real-time mode since the last report."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ Stores = dict[tuple[str, int], tuple[int, int]]  # by stage and bucket: keys, by
 
 
 def stores_of(value: Mapping[str, Mapping[str, tuple[int, int]]]) -> Stores:
-    """Return the sizes of stores as the operators in Java report them: by stage, then by bucket."""
+    """Return the sizes of state logs by stage and bucket, from the nested JSON that the operators in Java report."""
     return {(stage, int(bucket)): (keys, size) for stage, of in value.items() for bucket, (keys, size) in of.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """The report of a micro-batch, once it is published.
+    """The counts of a published micro-batch, for the monitor.
 
     Attributes:
         batch: Number of the micro-batch.
@@ -37,7 +37,7 @@ class BatchReport:
     emitted: Counter[int] = field(default_factory=Counter)
 
     def add(self, steps: StepCounts, arrived: Mapping[int, int], stores: Stores) -> None:
-        """Add the counts of a task's attempt."""
+        """Add the counts of one task."""
         add_up(self.steps, steps)
         self.arrived.update(arrived)
         self.stores.update(stores)
@@ -45,13 +45,13 @@ class BatchReport:
 
 @dataclass(frozen=True, slots=True)
 class LiveReport:
-    """The counts of a query in real-time mode since its last report.
+    """The counts of a query in real-time mode since its last report, for the monitor.
 
     Attributes:
-        offset: All output of the journal before this offset is in the outbox. -1 if that is not known yet.
+        offset: All output for input before this offset of the journal is in the outbox. -1 if that is not known yet.
         steps: Counts of sources, steps and sinks since the last report, by path.
         stores: Number of keys and bytes of the log of each bucket that was processed, by stage and bucket.
-        times: Number of messages by their latency in milliseconds, by stage of `latency_ms` that the engine measures.
+        times: Number of messages by their latency in milliseconds, by the name of the measured part of the latency.
     """
 
     offset: int = -1
@@ -61,7 +61,7 @@ class LiveReport:
 
 
 class LiveReports:
-    """Makes reports for the monitor, which have only the counts since the last report.
+    """Converts the running totals of a query in real-time mode to reports with the counts since the last report.
 
     Example:
         >>> reports = LiveReports()
@@ -74,10 +74,10 @@ class LiveReports:
         self._steps: StepCounts = {}
 
     def read(self, report: Mapping[str, Any]) -> LiveReport:
-        """Return the new counts.
+        """Return the counts since the last call.
 
         Args:
-            report: The content of the operators' `RealTime.numbers`.
+            report: The totals of the query, the result of `RealTime.numbers` in Java.
         """
         before, self._steps = self._steps, {path: Counter(counts) for path, counts in report["steps"].items()}
         times = {stage: {int(ms): count for ms, count in counts.items()} for stage, counts in report["times"].items()}

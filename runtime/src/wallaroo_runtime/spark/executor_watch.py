@@ -37,7 +37,7 @@ class ExecutorWatch:
         return self._is_watched and (self._heartbeats is None or not self._heartbeats.isAlive())
 
 
-def want_of_memory(log: Path) -> str:
+def last_memory_error(log: Path) -> str:
     """Return the line of the last OutOfMemoryError in Spark's log; empty if there is none."""
     try:
         with log.open("rb") as file:

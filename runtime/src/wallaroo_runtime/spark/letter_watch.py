@@ -22,7 +22,7 @@ FRAMED = (
 
 @dataclass(frozen=True, slots=True)
 class Notable:
-    """A dead letter that the run reports, with the number of similar dead letters before it.
+    """A dead letter that the run reports to the user, with the number of dead letters of its kind so far.
 
     Attributes:
         count: Number of dead letters of the same step and code in this run, with this one.
@@ -36,7 +36,7 @@ class Notable:
     letter: pb.DeadLetter
 
     def finding(self, command: str) -> Diagnostic:
-        """Return the finding for the user.
+        """Return the warning about the dead letter (R740).
 
         Args:
             command: The command that shows a dead letter, without the id.
@@ -52,7 +52,7 @@ class Notable:
 
     @property
     def hint(self) -> str:
-        """The correction that the first bytes of the message suggest; empty if they suggest no correction."""
+        """Advice to change the sender's framing if the message begins with its own length; else empty."""
         letter = self.letter
         length, left = int.from_bytes(letter.input[:LENGTH_BYTES], "big"), len(letter.input) - LENGTH_BYTES
         is_payload = "/sources/" in letter.path and not letter.HasField("origin")
@@ -60,7 +60,7 @@ class Notable:
 
 
 class LetterWatch:
-    """Counts the dead letters of a run."""
+    """Counts the dead letters of a run by step and error code, and collects those that the run reports."""
 
     def __init__(self) -> None:
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -69,7 +69,7 @@ class LetterWatch:
 
     @staticmethod
     def look(batch: int, files: Iterable[StagedFile], read: Callable[[StagedFile], Iterable[bytes]]) -> Found:
-        """Return the first dead letters of a micro-batch with their ids, at most `LETTERS_PER_BATCH`.
+        """Read the first dead letters of a micro-batch, at most `LETTERS_PER_BATCH`, and return them with their ids.
 
         Args:
             batch: Number of the micro-batch.
@@ -99,7 +99,7 @@ class LetterWatch:
                 self._notable.append(Notable(self._counts[kind], self._is_least, name, letter))
 
     def news(self) -> Sequence[Notable]:
-        """Return the letters to report since the last call. Another thread may call `add` at the same time."""
+        """Return the new letters to report since the last call. Another thread may call `add` at the same time."""
         return [self._notable.popleft() for _ in range(len(self._notable))]
 
 

@@ -1,4 +1,4 @@
-"""Runs functions of this process for each micro-batch of a query. Python asks Java for tasks; Java never calls Python.
+"""Calls functions of this process before and after each micro-batch. Python asks Java for work; Java calls no Python.
 
 PySpark's own `foreachBatch` opens a server at a port of loopback that asks for no secret: through this port each user
 of the machine could run code in this process.
@@ -22,12 +22,8 @@ Rows = Sequence[str]
 Publish = Callable[[Rows, int], None]
 
 
-def admit(batch: int) -> None:
-    """Let a micro-batch run at once, without a check."""
-
-
 class MicroBatches:
-    """Handles the micro-batches of a query in a thread of this process.
+    """Calls functions of this process for each micro-batch of a query, in a thread, in place of `foreachBatch`.
 
     Args:
         publish: Gets the rows of a micro-batch, whose only column is a text in bytes. Spark commits the micro-batch
@@ -35,7 +31,9 @@ class MicroBatches:
         begin: Called before a micro-batch runs.
     """
 
-    def __init__(self, session: SparkSession, publish: Publish, begin: Callable[[int], None] = admit) -> None:
+    def __init__(
+        self, session: SparkSession, publish: Publish, begin: Callable[[int], None] = lambda batch: None
+    ) -> None:
         self._publish, self._begin, self._has_ended = publish, begin, False
         self._java: Any = java_class(session, "sink.MicroBatches")()
         self._thread = threading.Thread(target=self._answer_all, name="micro-batches", daemon=True)
@@ -84,7 +82,7 @@ class MicroBatches:
                 self._java.end()
 
     def _failure(self, batch: int, rows: Rows | None) -> str:
-        """Run the function that Java asks for. Return the traceback if the function fails, else an empty text."""
+        """Call `begin`, or `publish` if there are rows. Return the traceback if this fails, else an empty text."""
         try:
             if rows is None:
                 self._begin(batch)

@@ -1,4 +1,4 @@
-"""The settings of a query for the operators in Java."""
+"""Writes a plan and the options of its query as JSON, the settings of the operators in Java that run the plan."""
 
 import base64
 import json
@@ -32,7 +32,9 @@ def microbatch_settings(
     wait_s: float,
     records: Sequence[RecordSource],
 ) -> str:
-    """Return the settings of the operators of micro-batches as JSON, without any token, because Spark shows them.
+    """Return the settings of the operators in Java for a query of micro-batches, as JSON.
+
+    They have no token, because Spark shows them in its plans and logs.
 
     Args:
         workers: The workers by name.
@@ -58,7 +60,7 @@ def microbatch_settings(
 def task_settings(
     plan: Plan, workers: Mapping[str, RunningWorker], records: Sequence[RecordSource], sampled_below: int = 0
 ) -> dict[str, Any]:
-    """Return the settings of the tasks of all levels, which do not depend on where rows come from or go to.
+    """Return the settings that tasks need to run stages, in a query of `wallaroo run` or between DataFrames.
 
     For the arguments see `microbatch_settings` and `plan_settings`.
     """
@@ -87,7 +89,7 @@ def put_credentials(session: SparkSession, services: Iterable[Service | None]) -
 
 
 def plan_settings(plan: Plan, workers: Mapping[str, RunningWorker], sampled_below: int = 0) -> dict[str, Any]:
-    """Return the settings that follow from a plan, for operators of micro-batches and of real-time mode.
+    """Return the settings of the operators that both modes need: the stages with their workers.
 
     Args:
         sampled_below: Only traces whose ids are below this number are reported, see `trace.sampled_below`.

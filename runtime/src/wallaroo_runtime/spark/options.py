@@ -1,11 +1,10 @@
-"""Options of a plan that runs as a query."""
+"""Options with which a plan runs as a query of Spark."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from wallaroo_runtime.archive.archive import Archive
-from wallaroo_runtime.spark.publish import TellBatch, TellLive, TellVisits, ignore_visits
+from wallaroo_runtime.spark.publish import TellBatch, TellLive, TellVisits
 from wallaroo_runtime.storage.outbox.limit import MAX_OUTBOX_BYTES
 from wallaroo_runtime.storage.place import JournalPlace, OutputPlace
 from wallaroo_runtime.storage.record_count import RecordCount
@@ -17,7 +16,7 @@ CHUNK_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class QueryOptions:
-    """The options with which a plan runs as a query.
+    """The options with which a plan runs as a query of Spark: places, limits and functions to call.
 
     Attributes:
         checkpoint: Spark's own checkpoint: a directory, or a URL of any file system that Hadoop knows.
@@ -32,11 +31,12 @@ class QueryOptions:
         max_outbox_bytes: No micro-batch begins while more bytes of output than this wait for sinks.
         archive: Archive with the workers; None if every executor has the workers installed.
         python: Interpreter of Python workers; empty for the one that runs Spark's tasks.
-        tell_batch: Is called with the report of each micro-batch, if given.
-        tell_live: Is called with the reports of a query in real-time mode, if given.
-        tell_visits: Gets the counts of visits before their micro-batch is committed, and 0. In real-time mode it gets
-            them when all their output is in the outbox, and the offset before which visits are done. Then it raises
-            `Away` after a short time without an answer.
+        tell_batch: Called with the report of each micro-batch, if given.
+        tell_live: Called with the reports of a query in real-time mode, if given.
+        tell_visits: Called with the counts of visits (calls of user code for every key of a state). In micro-batches:
+            before the micro-batch is committed, with 0 as second argument. In real-time mode: when all output of the
+            visits is in the outbox, with the offset in the journal before which visits are done. Then it raises `Away`
+            after a short time without an answer.
         records: Counts messages of Spark's sources and sinks.
         available_now: Whether the query ends when it has processed all messages that its sources have at the start.
         passes_lost: Whether sources of Kafka continue if a topic has lost records.
@@ -55,17 +55,7 @@ class QueryOptions:
     python: str = ""
     tell_batch: TellBatch | None = None
     tell_live: TellLive | None = None
-    tell_visits: TellVisits = ignore_visits
+    tell_visits: TellVisits = lambda counts, done: None
     records: RecordCount = field(default_factory=RecordCount)
     passes_lost: bool = False
     available_now: bool = False
-
-    @classmethod
-    def on(cls, directory: Path, **options: Any) -> "QueryOptions":
-        """Return the options of a query with everything in one checkpoint directory.
-
-        Args:
-            directory: The checkpoint directory, in which `journal` exists.
-        """
-        journals = (JournalPlace(str(directory / "journal")),)
-        return cls(str(directory / "spark"), directory / "logs", journals, OutputPlace.on(directory), **options)

@@ -7,15 +7,14 @@ from contextlib import contextmanager
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.durable.file import disk_failure
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.failure.translate import TaskFailure
 from wallaroo_runtime.spark.micro_batches import Publish, Rows
 from wallaroo_runtime.storage.place import DriverOutput
 
 LOOK_S = 0.1
 
 
-class OutboxRoom:
-    """The gate of a query's micro-batches: each micro-batch begins and is published through the gate.
+class OutboxGate:
+    """Lets a micro-batch begin when the outbox has room for its output, and keeps the error if it cannot be published.
 
     Args:
         publish: Publishes a micro-batch that has run.
@@ -25,7 +24,7 @@ class OutboxRoom:
 
     Attributes:
         failure: The error with which this gate stopped the query, if it did.
-        error: Any other exception that the gate raised, because Spark keeps only the text of an exception.
+        error: The last other exception that passed the gate. It is kept here because Spark keeps only its text.
         is_waiting: Whether a micro-batch waits until the outbox has room.
         batch: Number of the micro-batch that began last, -1 before the first one.
         first: Number of the first micro-batch.
@@ -64,14 +63,9 @@ class OutboxRoom:
             yield
         except RunError as error:  # e.g. a remote egress did not report how many bytes wait
             self.failure = error
-            raise TaskFailure(error) from error
-        except OSError as error:
-            self.failure = disk_failure(error, self._outbox.name)
-            if self.failure is None:
-                self.error = error
-                raise
-            raise TaskFailure(self.failure) from error
+            raise
         except Exception as error:
+            self.failure = disk_failure(error, self._outbox.name) if isinstance(error, OSError) else None
             self.error = error
             raise
 
@@ -81,15 +75,15 @@ class OutboxRoom:
                 self._findings.append(Diagnostic.of("R625", size=size, limit=self._max_outbox_bytes))
                 self.is_waiting = True
             if self._ended.wait(LOOK_S):
-                reason, fix = "it was asked to stop while it waited for the sinks", "run again to continue"
-                raise TaskFailure(RunError.of("R611", reason=reason, fix=fix))
+                reason = "the query was asked to stop while it waited for the sinks"
+                raise RuntimeError(reason)  # not a `RunError`, which would be the failure of a run that is stopped
         self.is_waiting = False
 
     def end(self) -> None:
-        """Let a waiting micro-batch fail. The next run processes it."""
+        """Let a micro-batch fail that waits for room, because the query stops. The next run processes it."""
         self._ended.set()
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. A full outbox is reported once each time that it becomes full."""
+        """Return the warnings since the last call. A full outbox is reported once each time that it becomes full."""
         findings, self._findings = self._findings, []
         return findings

@@ -4,7 +4,6 @@ import json
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from types import MappingProxyType
 
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.frame import DEAD_LETTER_PORT
@@ -13,7 +12,7 @@ from wallaroo_runtime.spark.account import Account, Accounts, Balance, last_atte
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.micro_batches import Rows
-from wallaroo_runtime.spark.planned import Planned
+from wallaroo_runtime.spark.offset_log import OffsetLog
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -27,12 +26,15 @@ TellLive = Callable[[LiveReport], None]
 TellVisits = Callable[[VisitCounts, int], None]
 
 
-def ignore_visits(counts: VisitCounts, done: int) -> None:
-    """Ignore the counts of visits. This is the default of `tell_visits`."""
-
-
 def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:
-    """Return the staged files of a micro-batch, in order of partition and port, and the accounts of its tasks."""
+    """Return the staged files and the accounts (counts of messages) that the tasks of a micro-batch have reported.
+
+    Args:
+        rows: Descriptors of staged files and accounts, as JSON.
+
+    Returns:
+        The files in the order of partition and port, and the accounts by number of the attempt.
+    """
     files: list[StagedFile] = []
     accounts: Accounts = {}
     for text in rows:
@@ -45,7 +47,7 @@ def read_rows(rows: Rows) -> tuple[list[StagedFile], Accounts]:
 
 
 class Publisher:
-    """Publishes the output of micro-batches, whose rows are descriptors of staged files.
+    """Checks the counts of each micro-batch, then publishes its staged files in the outbox.
 
     Attributes:
         batches: Number of micro-batches that this run has published.
@@ -60,14 +62,14 @@ class Publisher:
 
     Args:
         policy: Says which dead letters stop the query.
-        rows: Writes the sinks that are Spark's; None if there are none.
-        planned: The micro-batches that Spark has planned; None publishes nothing to the outbox.
-        balance: Compares the accounts of tasks; None compares nothing.
-        tell_visits: Gets the counts of visits before their micro-batch is committed, and 0.
-        tell_batch: Gets the report of each micro-batch, in the thread that publishes.
+        rows: Writes the sinks that Spark writes.
+        offset_log: Has the offsets of each micro-batch, which the outbox keeps a copy of.
+        balance: Compares the accounts of tasks.
+        records: Counts the messages of sources that Spark reads, and of sinks that Spark writes.
+        tell_visits: Called with the counts of visits before their micro-batch is committed, and with 0.
+        tell_batch: Called with the report of each micro-batch, in the thread that publishes.
         application: Name of the application, for traces.
         workers: Name of the worker of each stage, for traces.
-        records: Counts messages of Spark's sources and sinks; None counts nothing.
     """
 
     def __init__(
@@ -75,17 +77,17 @@ class Publisher:
         outbox: DriverOutput,
         policy: ErrorPolicy,
         *,
-        rows: RowSinks | None = None,
-        planned: Planned | None = None,
-        balance: Balance | None = None,
-        tell_visits: TellVisits = ignore_visits,
-        tell_batch: TellBatch | None = None,
-        application: str = "",
-        workers: Mapping[str, str] = MappingProxyType({}),
-        records: RecordCount | None = None,
+        rows: RowSinks,
+        offset_log: OffsetLog,
+        balance: Balance,
+        records: RecordCount,
+        tell_visits: TellVisits,
+        tell_batch: TellBatch | None,
+        application: str,
+        workers: Mapping[str, str],
     ) -> None:
         self._outbox, self._policy, self._rows = outbox, policy, rows
-        self._planned, self._balance = planned, balance
+        self._offset_log, self._balance = offset_log, balance
         self.endings: dict[str, str] = {}
         self.watch = LetterWatch()
         self._tell_visits, self._tell_batch = tell_visits, tell_batch
@@ -110,16 +112,17 @@ class Publisher:
         reach("driver.before_commit")  # Spark commits when this has returned
 
     def _trace(self, batch: int, before: tuple[int, int], error: str = "") -> None:
-        if self._planned is None or not trace.is_wanted():
+        if not trace.is_wanted():
             return
         counts = {"messages_out": self.messages - before[0], "dead_letters": self.letters - before[1]}
-        trace.batch_span(self._application, self._planned.query, batch, self._begun, counts, error.partition("\n")[0])
+        trace.batch_span(
+            self._application, self._offset_log.query, batch, self._begun, counts, error.partition("\n")[0]
+        )
 
     def _run(self, rows: Rows, batch: int) -> None:
         files, accounts = read_rows(rows)
-        self._check(batch, files, accounts)
-        if self._planned is not None:
-            self._publish(self._planned.query, batch, files, self._planned.offsets(batch))
+        self._balance.check(batch, accounts, files, self._offset_log.messages(batch))
+        self._publish(self._offset_log.query, batch, files, self._offset_log.offsets(batch))
         self._visit(batch, accounts)
         self._count(batch, files, accounts)
         self._add(batch, accounts)
@@ -136,27 +139,22 @@ class Publisher:
             report.emitted[file.port] += file.messages
         self._tell_batch(report)
 
-    def _check(self, batch: int, files: list[StagedFile], accounts: Accounts) -> None:
-        if self._balance is not None:
-            planned = None if self._planned is None else self._planned.messages(batch)
-            self._balance.check(batch, accounts, files, planned)
-
     def _add(self, batch: int, accounts: Accounts) -> None:
         for account in accounts.values():
             self.endings.update(account.endings)
             self.bytes_by_file += account.bytes_by_file
             self.bytes_by_grpc += account.bytes_by_grpc
-        if self._planned is None or not trace.is_wanted():
+        if not trace.is_wanted():
             return
         for account in accounts.values():
             for stage, begun in account.begun.items():
                 trace.task_span(
-                    self._application, self._planned.query, batch, begun * 1_000_000, account.ended * 1_000_000,
+                    self._application, self._offset_log.query, batch, begun * 1_000_000, account.ended * 1_000_000,
                     stage=stage, worker=self._workers.get(stage, ""), partition=account.partition, attempt=account.task,
                 )  # fmt: skip
 
     def _visit(self, batch: int, accounts: Accounts) -> None:
-        """Report the counts of a micro-batch's visits."""
+        """Report the counts of a micro-batch's visits to the gateway."""
         visits = visits_of(batch, accounts)
         if visits:
             self._tell_visits(visits, 0)
@@ -164,13 +162,10 @@ class Publisher:
 
     def _count(self, batch: int, files: Iterable[StagedFile], accounts: Accounts) -> None:
         """Count the messages of Spark's sources and sinks, before the micro-batch is committed."""
-        if self._records is None or self._planned is None:
-            return
         received = sum(each.records for each in last_attempts(batch, accounts))
-        sent = 0 if self._rows is None else self._rows.messages_of(files)
-        self._records.add(self._planned.query, batch, received, sent)
+        self._records.add(self._offset_log.query, batch, received, self._rows.messages_of(files))
 
-    def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str = "") -> None:
+    def _publish(self, query: str, batch: int, files: list[StagedFile], offsets: str) -> None:
         letters = sorted(
             (file for file in files if file.port == DEAD_LETTER_PORT), key=lambda file: (file.partition, file.path)
         )
@@ -179,8 +174,7 @@ class Publisher:
             stop_at_dead_letter(letters_of(pieces), self._policy)
         seen = self.watch.look(batch, letters, self._outbox.read_staged)
         reach("driver.before_publish")
-        others = files if self._rows is None else self._rows.write(query, batch, files)
-        if not self._outbox.publish(query, batch, others, offsets):
+        if not self._outbox.publish(query, batch, self._rows.write(query, batch, files), offsets):
             return
         self.letters += (count := sum(file.messages for file in letters))
         self.watch.add(seen, count)

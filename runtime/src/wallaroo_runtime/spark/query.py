@@ -16,17 +16,17 @@ from wallaroo.worker.host import trace
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.account import Balance
-from wallaroo_runtime.spark.executor_watch import ExecutorWatch, want_of_memory
+from wallaroo_runtime.spark.executor_watch import ExecutorWatch, last_memory_error
 from wallaroo_runtime.spark.failure.cause import causes_of, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, is_loss, needing_java, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.machine.settings import POLLING
 from wallaroo_runtime.spark.micro_batches import MicroBatches
+from wallaroo_runtime.spark.offset_log import OffsetLog, past_progress
 from wallaroo_runtime.spark.operators import microbatch_settings, put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.spark.outbox_gate import OutboxRoom
-from wallaroo_runtime.spark.planned import Planned, past_progress
+from wallaroo_runtime.spark.outbox_gate import OutboxGate
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.row_sink import RowSinks
 from wallaroo_runtime.spark.source.file_name import check_batch, check_names, file_sources, forget_renamed
@@ -43,10 +43,10 @@ AVAILABLE_NOW_FOR_ALL = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
 class RunningQuery:
-    """A started query of micro-batches.
+    """A started query of micro-batches, whose progress, error and warnings the run asks for until it stops the query.
 
     Attributes:
-        targets: Name of each worker to the gRPC target of its first endpoint, for sources whose framing is in a worker.
+        targets: gRPC target of each worker by its name. The gateway calls workers that cut the messages of a source.
         letters: Chooses the dead letters that the run reports.
     """
 
@@ -58,26 +58,26 @@ class RunningQuery:
         workers: Workers,
         batches: MicroBatches,
         publisher: Publisher,
-        room: OutboxRoom,
-        planned: Planned,
+        gate: OutboxGate,
+        offset_log: OffsetLog,
         options: QueryOptions,
         topology: Topology,
     ) -> None:
         self.targets, self.letters = workers.targets, publisher.watch
         self._query, self._session, self._workers, self._publisher = query, session, workers, publisher
-        self._batches, self._room, self._executor = batches, room, ExecutorWatch(session)
+        self._batches, self._gate, self._executor = batches, gate, ExecutorWatch(session)
         self._progress, self._records = past_progress(session, options.checkpoint), options.records
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._journals, self._available_now = options.journals, options.available_now
         self._record_sources = sum(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())
-        self._topology, self._planned = topology, planned
+        self._topology, self._offset_log = topology, offset_log
         self._lock, self._is_stopped = threading.Lock(), False
 
     @property
     def is_busy(self) -> bool:
-        """Whether a micro-batch is running, or Spark has not yet asked its own sources for the first micro-batch.
+        """Whether the query has input of Spark's own sources to process, so that the run is not idle.
 
-        A query with `available_now` is busy until it ends.
+        It is busy while a micro-batch runs, and until the first one. With `available_now` it is busy until it ends.
         """
         with needing_java(self._log):
             if self._available_now:
@@ -88,18 +88,18 @@ class RunningQuery:
 
     def exception(self) -> RunError | None:
         """Return the error that ended the query, without stack traces of the JVM; None if there is no such error."""
-        if self._room.failure is not None:
-            return self._room.failure
+        if self._gate.failure is not None:
+            return self._gate.failure
         with needing_java(self._log):
             if not self._is_stopped and self._executor.is_gone():
-                if reason := want_of_memory(self._log):
+                if reason := last_memory_error(self._log):
                     return translated(causes_of(reason), self._checkpoint, self._log)
                 return RunError.of("R617", process="executor of Spark", reason="it takes no more tasks", log=self._log)
             if self._query.isActive:
                 return None
             chain = query_causes(self._query)
-            if chain and self._room.error is not None:  # the original exception says more than Spark's copy of its text
-                chain = causes_of(self._room.error)
+            if chain and self._gate.error is not None:  # the original exception says more than Spark's copy of its text
+                chain = causes_of(self._gate.error)
         if chain:
             lost = records_lost(self._session, self._topology, self._checkpoint) if is_loss(chain) else ()
             findings = [finding for _, finding in lost]
@@ -114,7 +114,7 @@ class RunningQuery:
             return bool(context.sc().isStopped())
 
     def await_commit(self) -> None:
-        """Do nothing: a micro-batch never waits for more input."""
+        """Do nothing. In real-time mode this call ends a batch early; a micro-batch never waits for more input."""
 
     def progress(self) -> Progress:
         """Return the offsets, batches and counts that the query has reached."""
@@ -146,25 +146,26 @@ class RunningQuery:
     def _unread(self, report: Mapping[str, Any] | None) -> int | None:
         """Return the number of unprocessed records of topics, including those of the running micro-batch.
 
-        Before the report of the run's second micro-batch it is the number in the running one; None in place of 0, since
-        Spark does not look for the end of a topic if it repeats a micro-batch.
+        Before Spark has reported the second micro-batch of the run, only the records of the running micro-batch count.
+        A 0 would be wrong then, since Spark does not look for the end of a topic if it repeats a micro-batch. The
+        result is None in its place.
         """
         if not self._record_sources or self._is_stopped:
             return self._progress.unread
-        if self._room.batch < 0:
+        if self._gate.batch < 0:
             return None
-        planned = self._planned.topics(self._room.batch)
+        planned = self._offset_log.topics(self._gate.batch)
         if report is not None:
             number = unread_records(report["sources"][len(self._journals) :], planned)
-            return None if not number and report["batchId"] <= self._room.first else number
+            return None if not number and report["batchId"] <= self._gate.first else number
         first_number = len(self._journals)
         numbers = range(first_number, first_number + self._record_sources)
-        first = self._progress.topics or self._planned.first_topics(numbers)
+        first = self._progress.topics or self._offset_log.first_topics(numbers)
         known = {topic: planned[topic] for topic in first if topic in planned}
         return unread_records([{"endOffset": first, "latestOffset": known}]) or None
 
     def _has_read_all(self) -> bool:
-        """Return whether Spark has looked for records since the last micro-batch, and has found none."""
+        """Say whether Spark has looked for records since the last micro-batch, and has found none."""
         with needing_java(self._log):
             return not (self._is_stopped or self._query.lastProgress is None or self._query.status["isDataAvailable"])
 
@@ -179,22 +180,18 @@ class RunningQuery:
             return None
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. None of them ends the query."""
-        return self._room.new_findings()
+        """Return the warnings since the last call. None of them ends the query."""
+        return self._gate.new_findings()
 
     @property
     def is_held(self) -> bool:
-        """Whether a micro-batch waits until sinks have taken enough output from the outbox."""
-        return self._room.is_waiting
+        """Whether a micro-batch waits because the outbox is full. It goes on when sinks have taken enough output."""
+        return self._gate.is_waiting
 
     def latest(self) -> Mapping[str, Any]:
         """Return Spark's own report of the latest micro-batch; empty if there is none."""
         report: Any = self._report()
         return {} if report is None else json.loads(report.json)
-
-    def recent(self) -> list[dict[str, Any]]:
-        """Return Spark's own reports of the latest micro-batches."""
-        return [json.loads(report.json) for report in self._query.recentProgress]
 
     def stop(self) -> None:
         """Stop the query and its workers. The next run processes uncommitted input again.
@@ -204,7 +201,7 @@ class RunningQuery:
         if self._is_stopped:
             return
         self._is_stopped = True
-        self._room.end()
+        self._gate.end()
         try:
             try:
                 self._query.stop()
@@ -218,7 +215,7 @@ class RunningQuery:
 
 
 def start_query(session: SparkSession, plan: Plan, topology: Topology, options: QueryOptions) -> RunningQuery:
-    """Start workers, then the query.
+    """Start the workers of a plan, then its query of micro-batches.
 
     Args:
         session: The result of `create_session`.
@@ -244,9 +241,9 @@ def _start(
     sinks = {plan.ports[sink.path]: sink for sink in topology.spark_sinks()}
     rows = RowSinks(session, sinks, options.output, options.records)
     rows.check()
-    policy, planned = ErrorPolicy.of(topology, options.on_error), Planned(session, options.checkpoint)
+    policy, offset_log = ErrorPolicy.of(topology, options.on_error), OffsetLog(session, options.checkpoint)
     publisher = Publisher(
-        outbox, policy, rows=rows, planned=planned, balance=Balance(plan), tell_visits=options.tell_visits,
+        outbox, policy, rows=rows, offset_log=offset_log, balance=Balance(plan), tell_visits=options.tell_visits,
         tell_batch=options.tell_batch, application=topology.name,
         workers={stage.id: stage.worker for stage in plan.stages}, records=options.records,
     )  # fmt: skip
@@ -261,14 +258,14 @@ def _start(
             check_batch(session)
         publisher.begin()
 
-    room = OutboxRoom(publisher, outbox, options.max_outbox_bytes, begin, unmatched)
+    gate = OutboxGate(publisher, outbox, options.max_outbox_bytes, begin, unmatched)
     # The plan has the checkpoint's number of partitions. Spark would keep that number anyway, without a message.
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     records = record_sources(plan, topology, passes_lost=options.passes_lost)
     # While one source waits for messages, Spark does not look at the other sources.
     wait_s = WAIT_S if len(options.journals) == 1 and options.journals[0].service is None and not records else 0
     session.conf.set(POLLING, BETWEEN_WAITS if wait_s else str(session.sparkContext.getConf().get(POLLING)))
-    batches = MicroBatches(session, room.publish, room.begin)
+    batches = MicroBatches(session, gate.publish, gate.begin)
     # On a cluster not all executors may have started yet.
     parts = max(session.sparkContext.defaultParallelism, plan.shuffle_partitions)
     settings = microbatch_settings(plan, workers.running, options, parts, wait_s, records)
@@ -282,6 +279,6 @@ def _start(
         writer = writer.trigger(availableNow=True)
     query = batches.start(writer)
     return RunningQuery(
-        query, session, workers=workers, batches=batches, publisher=publisher, room=room, planned=planned,
-        options=options, topology=topology,
+        query, session, workers=workers, batches=batches, publisher=publisher, gate=gate,
+        offset_log=offset_log, options=options, topology=topology,
     )  # fmt: skip

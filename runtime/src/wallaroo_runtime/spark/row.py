@@ -1,4 +1,4 @@
-"""Converts rows to and from JSON objects, the form in which workers receive and return rows."""
+"""Converts rows of DataFrames to and from JSON objects, the form in which workers receive and return rows."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,6 @@ from pyspark.sql.types import (
 
 from wallaroo_runtime.errors import USAGE, RunError
 
-EVERYTHING = "*"  # stands for all columns, in place of an SQL expression for the message
 _TIME = "yyyy-MM-dd'T'HH:mm:ss.SSSSSS'Z'"
 # Go can read dates only in the form of times.
 _WRITTEN = {
@@ -70,7 +69,7 @@ def as_object(columns: Sequence[Column]) -> Column:
 
 
 def rows_of(objects: DataFrame, schema: str, what: str) -> DataFrame:
-    """Return rows from the column `value`, which has JSON objects, or arrays of them, in bytes.
+    """Parse the JSON in the column `value` to rows. It is an object, or an array of objects, in bytes.
 
     Args:
         schema: The columns of the rows as DDL.
@@ -85,7 +84,7 @@ def rows_of(objects: DataFrame, schema: str, what: str) -> DataFrame:
 
 
 def struct_of(schema: str) -> StructType:
-    """Return the columns of DDL. Settings of the session for TIMESTAMP and reserved words make no difference."""
+    """Return the columns of a schema in DDL, whatever the session's settings for TIMESTAMP and reserved words are."""
     return cast(StructType, StructType.fromDDL(_DDL.sub(_plain, schema)))
 
 
@@ -110,7 +109,7 @@ def check_times(session: SparkSession, columns: StructType, what: str) -> None:
 
 
 def field_of(rows: DataFrame, name: str, what: str) -> StructField | None:
-    """Return the column with a name; None if there is no such column. `spark.sql.caseSensitive` says if case counts.
+    """Find the column of a DataFrame by its name; None if there is none. `spark.sql.caseSensitive` says if case counts.
 
     Args:
         what: Names the DataFrame in the error.
@@ -160,11 +159,12 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
 
 
 def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
-    """Return a sequence for each row, in the order of a column: 64 bits without a sign, as in frames.
+    """Return a column of sequences, the numbers by which workers order messages, that follow the order of a column.
 
-    Null comes first: its sequence is null.
+    A sequence has 64 bits without a sign. Null comes first: its sequence is null.
 
     Args:
+        name: The column that gives the order.
         what: Names the DataFrame in the error.
 
     Raises:
@@ -209,7 +209,13 @@ def _with_nulls(kind: DataType) -> DataType:
 
 
 def refused(what: str, reason: str, fix: str) -> RunError:
-    """Return the error that Spark or the runtime refuses rows (R716), with the reason and the remedy."""
+    """Return the error (R716) that something of a DataFrame, a session or a call cannot be used.
+
+    Args:
+        what: Names the thing that is refused.
+        reason: The reason, for the message.
+        fix: The remedy.
+    """
     return RunError.of("R716", USAGE, what=what, reason=reason, fix=fix)
 
 

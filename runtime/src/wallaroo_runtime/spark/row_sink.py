@@ -1,4 +1,4 @@
-"""Writes staged messages as rows to the sinks that Spark writes."""
+"""Writes staged messages as rows to the sinks that Spark writes by one of its formats, e.g. Parquet or JDBC."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
@@ -23,13 +23,13 @@ from wallaroo_runtime.topology.secret import resolved
 
 
 class RowSinks:
-    """Writes the messages staged for Spark's sinks, before the rest of a micro-batch is published.
+    """Writes the messages staged for Spark's sinks with jobs of Spark, before the rest of a micro-batch is published.
 
     A written micro-batch is recorded and not written again. If a driver dies between writing and recording, the next
     driver writes the micro-batch once more, and the sink gets these rows twice.
 
     Args:
-        sinks: The sinks by port.
+        sinks: The sinks by port, the number that staged files have for a sink.
         output: The place where output is staged.
         records: Records which micro-batch was written.
 
@@ -85,7 +85,7 @@ class RowSinks:
         return [file for file in files if file.port not in self._sinks]
 
     def messages_of(self, files: Iterable[StagedFile]) -> int:
-        """Return the number of messages for Spark's sinks in staged files."""
+        """Count the messages in staged files that are for Spark's sinks."""
         return sum(file.messages for file in files if file.port in self._sinks)
 
     def _write(self, sink: SparkSink, files: Sequence[StagedFile]) -> None:
@@ -107,7 +107,7 @@ class RowSinks:
         return self._session.sql(f"SELECT {sink.value} FROM {view}")
 
     def _rows(self, sink: SparkSink, files: Sequence[StagedFile]) -> DataFrame:
-        """Return the keys and values of the messages in staged files; without keys if the sink declares columns."""
+        """Read staged files as rows of key and value; without keys if the sink declares columns."""
         rows: Any = java_class(self._session, "microbatch.StagedRows")
         paths = [file.path for file in files]
         return DataFrame(rows.of(cast(Any, self._session)._jsparkSession, paths, bool(sink.schema)), self._session)

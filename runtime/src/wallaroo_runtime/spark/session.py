@@ -1,4 +1,4 @@
-"""Starts the Spark session: without console output, bound to this machine, with the settings that frames need."""
+"""Starts the Spark session of a run: with the runtime's settings, bound to this machine, quiet on the console."""
 
 import logging
 import os
@@ -102,7 +102,7 @@ def begin_session(create: Callable[[], SparkSession]) -> Callable[[], SparkSessi
 
 
 def _forget_arrays() -> None:
-    """Pass no arrays of NumPy to Java. Otherwise PySpark's first call imports NumPy and pandas: 40 MB."""
+    """Remove PySpark's converters for arrays of NumPy, which would load NumPy and pandas (40 MB) at the first call."""
     array = (NumpyArrayConverter, NumpyScalarConverter)
     INPUT_CONVERTER[:] = [converter for converter in INPUT_CONVERTER if not isinstance(converter, array)]
 
@@ -114,9 +114,9 @@ def running_session() -> SparkSession | None:
 
 @contextmanager
 def _connected(java: VirtualMachine) -> Iterator[None]:
-    """Connect PySpark to a Java virtual machine, by environment variables. The block starts a session.
+    """Let PySpark use a Java virtual machine that this process has launched. The block starts the session.
 
-    `SessionStart` in Java makes its start shorter.
+    PySpark finds it by environment variables. `SessionStart` in Java makes the start of the session shorter.
     """
     port, secret = java.wait()
     os.environ |= {SUBMITTED: str(port), SECRET: secret}
@@ -170,13 +170,8 @@ def _keep_accumulators_quiet(session: SparkSession) -> None:
     """
     server = getattr(session.sparkContext, "_accumulatorServer", None)
     if server is not None and "handle_error" not in vars(server):  # once for each session
-        server.handle_error = lambda *_: _note_error()
+        server.handle_error = lambda *_: _log.debug("a thread of PySpark failed", exc_info=True)
         server.shutdown = Thread(target=server.shutdown, name="accumulators-end", daemon=True).start
-
-
-def _note_error() -> None:
-    """Log the error of PySpark's thread for accumulators, which the runtime does not use."""
-    _log.debug("a thread of PySpark failed", exc_info=True)
 
 
 def stop_session(session: SparkSession) -> None:

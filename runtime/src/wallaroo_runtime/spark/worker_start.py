@@ -39,11 +39,11 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class RunningWorker:
-    """A worker of a query.
+    """The data by which tasks of a query find a worker, or start it.
 
     Attributes:
         spec: Describes the worker.
-        request: The request with which a task starts the worker, if need be.
+        request: The request with which a task starts the worker if it does not run.
         directory: Directory in which its supervisor listens; empty if tasks start the worker.
     """
 
@@ -54,13 +54,13 @@ class RunningWorker:
 
 @dataclass(slots=True)
 class Workers:
-    """The workers of a query.
+    """All workers of a query, which run where its tasks run: on this machine or on the executors.
 
     Attributes:
         session: The session that runs the tasks.
         owner: The Java virtual machine of the driver if it runs the tasks, else None.
         running: The workers by name.
-        targets: Name of each worker to the gRPC target of its first endpoint, on any one executor.
+        targets: gRPC target of one process of each worker, by the worker's name.
     """
 
     session: SparkSession
@@ -89,7 +89,9 @@ def _operators(session: SparkSession) -> Any:
 
 
 def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
-    """Give every executor a copy of an archive. While Spark runs, the driver keeps the copy in `directory`.
+    """Give every executor a copy of an archive, which contains the programs of the workers.
+
+    While Spark runs, the driver keeps the copy in `directory`.
 
     Returns:
         The name of the copy.
@@ -117,7 +119,7 @@ def ship(session: SparkSession, archive: Archive, directory: Path) -> str:
 
 
 def worker_specs(session: SparkSession, topology: Topology, options: QueryOptions) -> dict[str, WorkerSpec]:
-    """Return the specs of a topology's workers for a query. Ship the archive of the workers to the executors."""
+    """Return for each worker the description by which tasks start it. Send the archive, if any, to the executors."""
     archive = options.archive
     shipped = ship(session, archive, options.logs) if archive is not None else ""
     specs = local_specs(topology, options.logs, options.cache_bytes, options.python)
@@ -130,7 +132,7 @@ def worker_specs(session: SparkSession, topology: Topology, options: QueryOption
 
 
 def local_specs(topology: Topology, logs: Path, cache_bytes: int, python: str) -> dict[str, WorkerSpec]:
-    """Return the specs of a program's workers for a local Spark. The workers run next to Spark, on this machine.
+    """Return for each worker the description by which it is started on this machine, for a local Spark.
 
     Args:
         logs: Directory to which the workers write.
@@ -196,10 +198,10 @@ def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, Work
 
 
 def start_foreign(session: SparkSession, topology: Topology, workers: Mapping[str, RunningWorker]) -> None:
-    """Start the workers that are written in other languages, to find out early whether they lack something.
+    """Start the workers in languages without an SDK of ours, so that a missing capability is found before the query.
 
     Raises:
-        RunError: W416 if a worker lacks what a stage needs, or the reason why a worker does not start.
+        RunError: W416 if a worker lacks a capability that a stage needs, or the reason why a worker does not start.
     """
     foreign = {name: each for name, each in workers.items() if topology.worker(name).language not in LANGUAGES}
     if foreign:

@@ -10,8 +10,7 @@ from wallaroo.component.row import Rows, types_of
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import Place
 from wallaroo.endpoint.config import MAX_MESSAGE_BYTES, SinkConfig, SourceConfig, decode_of
-
-DATAFRAME, EVERYTHING = "dataframe", "*"
+from wallaroo.message.spark_format import DATAFRAME, EVERYTHING
 
 
 class SparkSourceConfig(SourceConfig):

@@ -59,15 +59,15 @@ class Cause:
 
     @property
     def is_wrapper(self) -> bool:
-        """Whether the error may only carry another error."""
+        """Whether the error is of a class that only wraps other errors, e.g. `ExecutionException`."""
         return _WRAPPERS.fullmatch(self.kind) is not None and not self.condition
 
 
-def told_causes(text: str) -> Iterator[Cause]:
-    r"""Yield the errors that a text report names, in order. This serves if Java sent a report in place of an exception.
+def causes_in(text: str) -> Iterator[Cause]:
+    r"""Yield the errors that a text names, such as a stack trace that Java has sent in place of an exception.
 
     Example:
-        >>> [*told_causes("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
+        >>> [*causes_in("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]
         ... # doctest: +NORMALIZE_WHITESPACE
         [Cause(kind='a.B.FailException', message='x', condition=''),
          Cause(kind='java.io.IOException', message='y', condition='')]
@@ -95,13 +95,13 @@ def query_causes(query: StreamingQuery) -> list[Cause]:
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that are no wrappers, outermost first; all causes if all are wrappers."""
+    """Return the causes that do not only carry another error, outermost first; if all do, return all."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 
 def _expanded(chain: Iterable[Cause]) -> list[Cause]:
     """Add the errors that each cause's message names. Return the innermost `MAX_CAUSES` causes, each once."""
-    causes = [each for cause in chain for each in (cause, *told_causes(cause.message))]
+    causes = [each for cause in chain for each in (cause, *causes_in(cause.message))]
     return [*dict.fromkeys(reversed(causes))][:MAX_CAUSES][::-1]
 
 

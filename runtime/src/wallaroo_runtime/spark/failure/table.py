@@ -15,7 +15,7 @@ JARS = "add the jars that contain it, e.g. --conf spark.jars.packages=org.apache
 
 
 class Outcome(Enum):
-    """The meaning of a failure of Spark for its user."""
+    """The kind of failure, which chooses the error code that the user gets (`translated`)."""
 
     QUERY_FAILED = auto()
     ENDED = auto()
@@ -25,20 +25,22 @@ class Outcome(Enum):
 
 
 class FailureRow(NamedTuple):
-    """One kind of failure. A cause is of this kind if its class or its condition fits, and its message fits.
+    """A row of the table: the patterns of one kind of failure, its description and its remedy.
+
+    An error is of this kind if its class or its condition fits, and its message fits.
 
     Attributes:
         what: Describes the failure, in front of the message of the exception; may be empty.
         fix: The remedy if the outcome is `QUERY_FAILED`; may have {temporary}, {log}, {hadoop}.
         kinds: Regular expression that fits the whole name of a class.
-        conditions: Regular expression that fits the beginning of one of Spark's conditions.
+        conditions: Regular expression that fits the beginning of the name of an error in Spark's catalogue.
         message: Regular expression that fits a part of the message.
-        outcome: The meaning of the failure for the user.
+        outcome: The kind of failure, for the error code.
         in_checkpoint: Whether a cause only fits if its message names a file of the checkpoint.
     """
 
-    what: str
-    fix: str
+    what: str = ""
+    fix: str = ""
     kinds: str = ""
     conditions: str = ""
     message: str = ""
@@ -46,7 +48,7 @@ class FailureRow(NamedTuple):
     in_checkpoint: bool = False
 
     def fits(self, cause: Cause, path: str) -> bool:
-        """Say whether a cause is of this kind. `path` is the path of the checkpoint."""
+        """Say whether an error is of this kind. `path` is the path of the checkpoint."""
         if self.in_checkpoint and not (path and path in cause.message):
             return False
         if self.message and not re.search(self.message, cause.message):
@@ -83,12 +85,10 @@ UNREACHED = FailureRow(
 )
 TABLE: tuple[FailureRow, ...] = (
     # The end of Spark.
-    FailureRow(
-        "", "", message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED
-    ),
+    FailureRow(message="stopped SparkContext|SparkContext was shut down|Shutdown in progress", outcome=Outcome.ENDED),
     # Room and limits of the machine.
-    FailureRow("", "", message="No space left on device|Disk quota exceeded|File too large", outcome=Outcome.DISK),
-    FailureRow("", "", kinds=r".*\.\w*QuotaExceededException", outcome=Outcome.DISK),
+    FailureRow(message="No space left on device|Disk quota exceeded|File too large", outcome=Outcome.DISK),
+    FailureRow(kinds=r".*\.\w*QuotaExceededException", outcome=Outcome.DISK),
     FailureRow("too many files are open", "raise the limit of open files (`ulimit -n`)", message="Too many open files"),
     FailureRow(
         "no further thread can be started",
@@ -120,10 +120,8 @@ TABLE: tuple[FailureRow, ...] = (
         message=r"spark\.driver\.maxResultSize",
     ),
     # The checkpoint.
-    FailureRow("", "", conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", outcome=Outcome.DAMAGED),
+    FailureRow(conditions="STATE_STORE_ROW_CHECKSUM|STATE_STORE_(KEY|VALUE)_\\w+", outcome=Outcome.DAMAGED),
     FailureRow(
-        "",
-        "",
         kinds=r".*\.(ChecksumException|EOFException|FileNotFoundException|NoSuchFileException|RocksDBException"
         r"|FSDataInputStreamException)",
         conditions="CANNOT_LOAD_STATE_STORE|CHECKPOINT_FILE_CHECKSUM|BATCH_METADATA_NOT_FOUND|MALFORMED_LOG_FILE"
@@ -132,8 +130,6 @@ TABLE: tuple[FailureRow, ...] = (
         outcome=Outcome.DAMAGED,
     ),
     FailureRow(
-        "",
-        "",
         message="Incomplete log file|Corruption|CANNOT_LOAD_STATE_STORE|CHECKSUM_VERIFICATION",
         in_checkpoint=True,
         outcome=Outcome.DAMAGED,
@@ -145,8 +141,6 @@ TABLE: tuple[FailureRow, ...] = (
         conditions="CONCURRENT_STREAM_LOG_UPDATE|CONCURRENT_QUERY",
     ),
     FailureRow(
-        "",
-        "",
         conditions="STREAMING_CHECKPOINT_LOG_WRITE_FAILURE|CANNOT_WRITE_STATE_STORE|FAILED_RENAME",
         kinds=r".*\.FileAlreadyExistsException",
         in_checkpoint=True,
@@ -323,7 +317,7 @@ TABLE: tuple[FailureRow, ...] = (
 
 
 def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
-    """Return the first row of the table that fits a cause, and the outermost cause that this row fits."""
+    """Return the first row of the table that fits an error of the chain, and the outermost error that it fits."""
     path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]

@@ -1,4 +1,4 @@
-"""Carries errors through Spark, which keeps only their texts, and translates Spark's own errors."""
+"""Translates the failure of a query to the error for the user: of Spark, of Java, or of our operators in Java."""
 
 import base64
 import json
@@ -21,22 +21,11 @@ from wallaroo_runtime.spark.failure.table import LOSS, Outcome, row_of
 from wallaroo_runtime.topology.secret import hidden
 from wallaroo_runtime.worker.endpoint import remote_error
 
-MARK = "wallaroo-error:"
 AGAIN = "run again to continue from the checkpoint"
 OTHER_FIX = f"check its address, its permissions and its disk; {AGAIN}"
 _NO_METHOD = " does not exist\n"  # Py4J's message for a method or constructor that the jar lacks
 _FILE = re.compile(r"while reading file (?:file:/*(?=/))?(\S+?)\.(?:\s|$)")
-_MARKED = re.compile(MARK + r"([A-Za-z0-9+/=]+):")
 _OPERATOR = re.compile("wallaroo-operator:([A-Za-z0-9+/=]+):")
-
-
-class TaskFailure(RuntimeError):
-    """A `RunError` whose text contains the whole error, so that Spark's report of a failed task keeps it."""
-
-    def __init__(self, error: RunError) -> None:
-        value = {"exit_code": error.exit_code, "diagnostics": [finding.to_json() for finding in error.diagnostics]}
-        text = base64.b64encode(json.dumps(value).encode()).decode()
-        super().__init__(f"{error}\n{MARK}{text}:")
 
 
 class JavaEnded(RunError):
@@ -82,7 +71,7 @@ def needing_java(log: Path) -> Iterator[None]:
 
 
 class Described(NamedTuple):
-    """The meaning of a chain of causes; `fix` is empty if no remedy is known."""
+    """A failure of Spark in words for the user. `fix` is empty if no remedy is known."""
 
     outcome: Outcome
     reason: str
@@ -90,7 +79,7 @@ class Described(NamedTuple):
 
 
 def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> Described:
-    """Return the meaning of a chain of causes, in words, without stacks of Java and without Py4J.
+    """Describe a failure of Spark in words, from its chain of causes, without stacks of Java and without Py4J.
 
     Example:
         >>> described(causes_of("java.nio.file.AccessDeniedException: /in/a.txt")).reason
@@ -113,7 +102,7 @@ def _files(chain: Sequence[Cause]) -> list[str]:
 
 
 def is_loss(chain: Sequence[Cause]) -> bool:
-    """Say whether a topic of Kafka has lost records."""
+    """Say whether a query failed because a topic of Kafka has lost records."""
     match = row_of(chain)
     return match is not None and match[0] is LOSS
 
@@ -135,7 +124,7 @@ def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
 
 
 def operator_error(value: Mapping[str, Any]) -> RunError:
-    """Return the error of an operator in Java from its report, which has the code and values but not the text."""
+    """Return the error that an operator in Java reports. The report has the code and the values, but not the text."""
     if "reported" in value:
         return remote_error(value["worker"], pb.Failure(**value["reported"]))
     if "found" in value:
@@ -145,7 +134,7 @@ def operator_error(value: Mapping[str, Any]) -> RunError:
 
 
 def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = None) -> RunError:
-    """Return the error for the user from a chain of causes.
+    """Return the error for the user from the chain of causes of a failure in Spark.
 
     Args:
         chain: The result of `causes_of` or `query_causes`.
@@ -153,17 +142,12 @@ def translated(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = 
         log: Spark's log, unless spark-submit has started Spark.
 
     Example:
-        >>> failure = TaskFailure(RunError.of("W408", reason="it is not on PATH"))
-        >>> print(translated(causes_of(failure)))
-        W408 go cannot be used; it is not on PATH
-          fix: install Go 1.24 or newer and put it on PATH
+        >>> error = translated(causes_of("java.nio.file.AccessDeniedException: /in/a.txt"))
+        >>> error.diagnostics[0].code, error.diagnostics[0].fix[:19]
+        ('R611', 'give the permission')
     """
     if (value := of_operator(chain)) is not None:
         return operator_error(value)
-    for cause in chain:
-        if marked := _MARKED.search(cause.message):
-            value = json.loads(base64.b64decode(marked[1]))
-            return RunError([Diagnostic.from_json(finding) for finding in value["diagnostics"]], value["exit_code"])
     outcome, reason, fix = described(chain, checkpoint, log)
     path = checkpoint or "not made yet"
     if outcome is Outcome.ENDED and log is not None:

@@ -1,1 +1,1 @@
-"""Continues the groups of Goka's own processors."""
+"""Lets a new checkpoint continue groups that ran with Goka, a Go library: from its tables and committed offsets."""

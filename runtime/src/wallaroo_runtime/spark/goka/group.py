@@ -1,4 +1,4 @@
-"""Continues the groups of Goka's own processors: takes over offsets of consumer groups and values of tables.
+"""Continues groups that ran with Goka, a Go library: takes over offsets of consumer groups and values of tables.
 
 In Goka, a group's consumer group has the name of the group. A processor writes a value to its table before it commits
 the offset of the message. So no message is lost, but the last messages may count twice, as after a restart of Goka.
@@ -20,10 +20,9 @@ from wallaroo_runtime.kafka.client import EARLIEST, LATEST
 from wallaroo_runtime.kafka.offset import has_content
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.goka.table import LANGUAGES, GokaTable, TableCount, load_tables
-from wallaroo_runtime.spark.planned import to_offset
+from wallaroo_runtime.spark.offset_log import journal_begin
 from wallaroo_runtime.spark.source.kafka import KafkaAdmin
 from wallaroo_runtime.spark.source.record import record_sources
-from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.place import JournalPlace
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Pipeline, Topology, has_records, is_table
 
@@ -36,10 +35,10 @@ MARK = "wallaroo "  # beginning of a mark; the id of the checkpoint follows
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """The beginning of a new checkpoint.
+    """The offsets at which a new checkpoint begins, and messages to the user about it.
 
     Attributes:
-        lines: The offset line of each source for Spark's checkpoint, in its order.
+        lines: For each source, in Spark's order, its offsets as a line of the checkpoint's offset log.
         notes: Notes for the user about tables and groups that were taken over.
         findings: Further findings for the user.
     """
@@ -51,7 +50,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Kafka's offsets of an input of a group.
+    """The offsets of a topic that a group reads: the first, the last, and those that Goka has committed.
 
     Attributes:
         begins: The first offset of each partition.
@@ -75,7 +74,9 @@ class Input:
 def continue_goka(
     session: SparkSession, plan: Plan, topology: Topology, journals: Sequence[JournalPlace], checkpoint: str, mark: str
 ) -> Begin:
-    """Write the first states of all groups to a new checkpoint of Spark's. The caller writes the sources' offsets.
+    """Fill a new checkpoint with the values of Goka's tables, and return the offsets at which its sources begin.
+
+    The caller writes these offsets to the checkpoint.
 
     Args:
         session: The session of the run.
@@ -99,7 +100,7 @@ def continue_goka(
         if table is not None:
             tables.append((table, table_of(plan, topology, group, table)))
         if table is not None or any(each.committed for each in inputs):
-            check_some(group.name, inputs)
+            check_committed(group.name, inputs)
             lines |= {each.source.path: line_of(group.name, each) for each in inputs}
         asked[group.name] = inputs
     if not lines:
@@ -108,7 +109,7 @@ def continue_goka(
     for name, inputs in asked.items():
         _mark(session, name, inputs, mark)
     counted = [(sink, counts.get(table.port, TableCount())) for sink, table in tables]
-    begins = [json.dumps(to_offset(Position(0, 0, journal.journal_id()))) for journal in journals]
+    begins = [journal_begin(journal.journal_id()) for journal in journals]
     sources = [record.source for record in record_sources(plan, topology)]
     notes = [f"table {sink.topic}: {count.keys:,} keys begin with Goka's values" for sink, count in counted]
     notes += [f"{each.name}: continues at the offsets of Goka's group" for each in sources if each.path in lines]
@@ -138,7 +139,7 @@ def nothing_left(application: str) -> RunError:
 
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
-    """Return the sources whose offsets Goka commits: the inputs and the loop topic."""
+    """Return the sources of a group whose offsets Goka commits: its inputs, and the topic of messages to itself."""
     sources = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in sources if has_records(source) and not source.table]
 
@@ -162,7 +163,10 @@ def _asked(session: SparkSession, source: KafkaSource, group: str) -> Input:
 
 
 def check_marks(group: str, inputs: Sequence[Input], mark: str) -> None:
-    """Raise R788 if another checkpoint has continued the group: messages would count in both checkpoints."""
+    """Raise R788 if another checkpoint has continued the group, because messages would count in both checkpoints.
+
+    A checkpoint that continues a group writes its id, the mark, into the metadata of the group's offsets.
+    """
     for each in inputs:
         if others := sorted(each.marks - {mark}):
             reason = f"another checkpoint ({others[0]}) has continued from its offsets of {each.source.topic}"
@@ -177,8 +181,8 @@ def _mark(session: SparkSession, group: str, inputs: Sequence[Input], mark: str)
                 admin.commit(group, each.source.topic, each.committed, MARK + mark)
 
 
-def check_some(group: str, inputs: Sequence[Input]) -> None:
-    """Raise R788 if a group has a table but no offsets: nobody knows which messages the table has counted."""
+def check_committed(group: str, inputs: Sequence[Input]) -> None:
+    """Raise R788 if a group has a table but no offsets, because then it is unknown which messages the table counts."""
     first = next((each.source for each in inputs if each.unread), None)
     if first is None or any(each.committed for each in inputs):
         return
@@ -188,7 +192,7 @@ def check_some(group: str, inputs: Sequence[Input]) -> None:
 
 
 def line_of(group: str, entry: Input) -> str:
-    """Return the offsets at which an input begins, as a line for Spark's checkpoint.
+    """Return the offsets at which an input begins, as a line for the offset log in Spark's checkpoint.
 
     Raises:
         RunError: R788 if records would be left out that Goka may not have processed.
@@ -215,7 +219,7 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
 
 
 def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
-    """Return the table of a group's state to read, with the settings of the group's inputs.
+    """Return a description of a group's table, from which its states are read with the settings of its inputs.
 
     Raises:
         RunError: R788 if the pipeline that writes the table is no group.

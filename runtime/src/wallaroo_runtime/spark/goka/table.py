@@ -29,7 +29,7 @@ LANGUAGES = (PYTHON, "go")  # languages with an API for groups
 
 @dataclass(frozen=True, slots=True)
 class GokaTable:
-    """The table of a group, which is read once.
+    """A table topic that Goka has written, whose values become the first states of a group.
 
     Attributes:
         source: A source that reads the topic of the table from the start.
@@ -43,7 +43,7 @@ class GokaTable:
 
 
 class TableCount(NamedTuple):
-    """The counts of keys in a table with which a group begins.
+    """The numbers of keys that a group takes over from its table topic.
 
     Attributes:
         keys: Number of keys with a value.
@@ -56,7 +56,7 @@ class TableCount(NamedTuple):
     example: bytes = b""
 
     def plus(self, note: Mapping[str, Any]) -> "TableCount":
-        """Return the sum of these counts and the counts in a note of an operator."""
+        """Return the sum of these counts and the counts in a report of an operator in Java."""
         example = self.example or b64decode(note.get("example", ""))
         return TableCount(self.keys + note.get("keys", 0), self.double + note.get("double", 0), example)
 
@@ -80,7 +80,7 @@ def values_of(records: DataFrame) -> DataFrame:
 def load_tables(
     session: SparkSession, plan: Plan, tables: Sequence[GokaTable], checkpoint: str
 ) -> dict[int, TableCount]:
-    """Run micro-batch 0 of a checkpoint of Spark's, which writes the values of tables as states.
+    """Run micro-batch 0 of a new checkpoint of Spark's, which stores the values of Goka's tables as states.
 
     Args:
         session: The session of the run.
@@ -89,7 +89,7 @@ def load_tables(
         checkpoint: Spark's own checkpoint, which is still empty.
 
     Returns:
-        The counts of each table, by its port.
+        The counts of each table, by the port (number in log frames) of its state.
 
     Raises:
         RunError: The query fails. Then the checkpoint cannot be used.
@@ -116,7 +116,7 @@ def load_tables(
 
 
 def counts_of(notes: Iterable[Mapping[str, Any]]) -> dict[int, TableCount]:
-    """Return the sums of the counts in the operators' notes, by port."""
+    """Add up the counts that operators in Java report for tables, by the port (number in log frames) of the state."""
     counts: dict[int, TableCount] = {}
     for note in notes:
         counts[note["port"]] = counts.get(note["port"], TableCount()).plus(note)

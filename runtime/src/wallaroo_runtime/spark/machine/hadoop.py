@@ -1,4 +1,4 @@
-"""Small files in any file system that Hadoop knows, through Spark's JVM."""
+"""Reads and writes small files in any file system that Hadoop knows, through Spark's JVM."""
 
 import os
 import shlex
@@ -33,7 +33,7 @@ def spark_path(path: object) -> str:
 
 
 class HadoopDirectory:
-    """A directory, e.g. a checkpoint in HDFS or S3.
+    """A directory in a file system of Hadoop, e.g. a checkpoint in HDFS or S3.
 
     Args:
         session: Its JVM and its configuration of Hadoop are used.

@@ -1,4 +1,4 @@
-"""Reads in Spark's log why a call of PySpark waits. Spark itself tries for minutes, or forever, and says no more."""
+"""Finds in Spark's log the reason why a start waits: Spark retries for minutes, or forever, without an error."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ KEPT_CHARACTERS = 10_000
 
 
 class Refusal(NamedTuple):
-    """A way in which a standalone master refuses a driver.
+    """A reason for which a standalone master refuses a driver, and the text in Spark's log that shows it.
 
     Attributes:
         text: Regular expression for Spark's log.
@@ -53,7 +53,7 @@ NO_EXECUTOR = (
 def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
     """During the block, pass new text of a log to `look`, in a thread, until `look` returns True.
 
-    Each call gets the new text, after the end of the text before: an error in Spark's log has a few lines.
+    Each call also gets the end of the text before, because an error in Spark's log has a few lines.
     """
     begin, ended = _size(log), Event()
 
@@ -77,10 +77,11 @@ def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
 
 @contextmanager
 def refused_by_master(master: str, log: Path, end: Callable[[], object]) -> Iterator[None]:
-    """Call `end`, which ends the block with an error, as soon as a standalone master refuses this driver.
+    """Watch Spark's log during the block. If a standalone master refuses this driver, call `end` to end the block.
 
     Args:
         log: Spark's log.
+        end: Makes the block fail, by killing Java.
 
     Raises:
         RunError: R659 with the reason, in place of an error of the block.

@@ -1,4 +1,4 @@
-"""Derives settings from the address of the Spark master."""
+"""Reads the address of the Spark master: how many tasks it runs, and whether a cluster answers there."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Settings of Spark: those that frames need, and those that start its processes. This file imports no PySpark."""
+"""Settings with which Spark and its Java virtual machine start. This file imports no PySpark."""
 
 import os
 import re
@@ -43,7 +43,7 @@ SETTINGS = {
     "spark.sql.streaming.stateStore.rocksdb.trackTotalNumberOfRows": "false",
 }
 LOCAL_SETTINGS = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
-# Where Java has our jar from its start, and its tasks have it, too.
+# A local Spark runs its tasks in the Java that has our jar from its start, so it finds our class there.
 LOCAL_FILES = {"spark.hadoop.fs.file.impl": "org.wallaroo.spark.query.LocalFiles"}
 # A peer that connects to a port of Spark's must know the application's secret. This is only set where Spark makes the
 # secret and gives it to its executors. A standalone cluster has a secret of its own.
@@ -158,7 +158,9 @@ def with_jar(jars: str | None, jar: Path, between: str = ",") -> str:
 
 
 def client_settings(master: str, location: str) -> dict[str, str]:
-    """Return the settings with which a cluster's client starts Spark, without those that name the client's directories.
+    """Return the settings with which a driver on this machine starts Spark for a cluster, to show them (`--dry-run`).
+
+    Settings that name directories of the driver are left out.
 
     Args:
         master: Address of the Spark master, as for spark-submit.

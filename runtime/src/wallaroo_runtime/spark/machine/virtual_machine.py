@@ -91,9 +91,9 @@ class VirtualMachine:
         return int.from_bytes(answer[:4], "big"), answer[8 : 8 + length].decode()
 
     def end(self) -> Path | None:
-        """End Java now, except if PySpark uses it and Java has an archive of its classes, or will write one.
+        """End Java now, unless it ends with this process anyway, or will write an archive of its classes first.
 
-        Then Java ends with this process.
+        With this archive later runs start faster.
 
         Returns:
             The directory of the archive if Java will write one, else None.
@@ -108,7 +108,8 @@ class VirtualMachine:
 
     def kill(self) -> None:
         """Kill Java, even if PySpark uses it. To PySpark this looks like a crash of Java."""
-        _end(self.process)
+        self.process.kill()
+        self.process.communicate()
 
 
 def is_launched() -> bool:
@@ -141,7 +142,7 @@ def launch(
 
 
 def english(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables by which the system's errors are in English, since failures are known by their texts.
+    """Return variables by which errors of the system are in English, since `failure/table.py` knows them by their text.
 
     Example:
         >>> english({"LC_ALL": "de_DE.UTF-8"})
@@ -155,11 +156,6 @@ def _at_end(end: Callable[[], object]) -> None:
     """Call a function when this process ends, but not when a fork of this process ends."""
     parent = os.getpid()
     atexit.register(lambda: end() if os.getpid() == parent else None)
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.kill()
-    process.communicate()
 
 
 def _prepare(bind: Callable[[], None] | None) -> None:

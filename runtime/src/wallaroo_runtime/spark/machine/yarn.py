@@ -26,7 +26,7 @@ def driver_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def resource_managers(environment: Mapping[str, str]) -> list[tuple[str, int]]:
-    """Return the addresses at which resource managers take applications. One address that answers is enough.
+    """Return the addresses at which YARN's resource managers take applications. One address that answers is enough.
 
     An address that only Hadoop itself can read, e.g. because the file includes others, is left out.
 

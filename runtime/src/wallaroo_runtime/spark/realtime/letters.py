@@ -1,4 +1,4 @@
-"""Finds the dead letters of a run in real-time mode at the egress."""
+"""Finds new dead letters of a run in real-time mode at the egress, which writes them."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class LocalLetters:
-    """Finds dead letters in the files of an egress on this machine.
+    """Finds new dead letters in the files of an egress on this machine.
 
     Args:
         folder: The directory of these files.
@@ -38,7 +38,7 @@ class LocalLetters:
 
 
 class RemoteLetters:
-    """Finds dead letters by asking a remote egress.
+    """Finds new dead letters by asking a remote egress.
 
     Args:
         before: Number of dead letters at the egress when this object is made.

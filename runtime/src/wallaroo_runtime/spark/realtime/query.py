@@ -22,9 +22,9 @@ from wallaroo_runtime.spark.failure.cause import Cause, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java, of_operator, translated
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.jar import java_class
+from wallaroo_runtime.spark.offset_log import OffsetLog, past_progress
 from wallaroo_runtime.spark.operators import put_credentials
 from wallaroo_runtime.spark.options import QueryOptions
-from wallaroo_runtime.spark.planned import Planned, past_progress
 from wallaroo_runtime.spark.realtime.letters import Letters, open_output
 from wallaroo_runtime.spark.realtime.settings import BATCH_S, BATCH_SETTING, Services, operator_settings
 from wallaroo_runtime.spark.realtime.visits import VisitReports
@@ -41,7 +41,7 @@ class RealTimeQuery:
     """A started query in real-time mode, with the methods of `RunningQuery`, the query of micro-batches.
 
     Attributes:
-        targets: Name of each worker to the gRPC target of its first endpoint.
+        targets: gRPC target of each worker by its name.
         letters: Chooses the dead letters that the run reports.
         is_busy: Always False, because in real-time mode Spark reads no sources itself.
         is_held: Always False, because no batch waits for sinks. Instead, the egress delays calls that deliver output.
@@ -64,10 +64,10 @@ class RealTimeQuery:
         self._operators = _operators(session)
         self._ask = self._operators.look  # kept, since each look-up of the method would be a call of Java
         self.is_busy = self.is_held = False
-        self._query, self._session, self._workers, self._settings = query, session, workers, settings
+        self._query, self._workers, self._settings = query, workers, settings
         self._outbox, self._policy = outbox, policy
         self._visits = VisitReports(options.tell_visits)
-        self._planned = Planned(session, options.checkpoint)
+        self._offset_log = OffsetLog(session, options.checkpoint)
         count, self._before = before
         past = past_progress(session, options.checkpoint)
         past = replace(past, counts=dict(self._visits.counts), records=options.records)
@@ -76,17 +76,17 @@ class RealTimeQuery:
         self._log, self._checkpoint = options.logs / "spark.log", options.checkpoint
         self._is_stopped, self._batch, self._end = False, -1, -1
         self._findings: list[Diagnostic] = []
-        self._look, self._looked_at = _Look(), 0.0
+        self._status, self._status_at = _Status(), 0.0
         self._tell_live, self._reports, self._told, self._told_at = options.tell_live, LiveReports(), 0, 0.0
 
     def exception(self) -> RunError | None:
         """Return the error that ended the query; None if there is no such error."""
         with needing_java(self._log):
-            if self._looked().is_active or self._query.isActive:
+            if self._last_status().is_active or self._query.isActive:
                 return None
             chain = query_causes(self._query)
         if chain:
-            return translated_operator(chain, self._checkpoint, self._log, self._policy)
+            return query_error(chain, self._checkpoint, self._log, self._policy)
         return None if self._is_stopped else JavaEnded.because("it was asked to end", self._log)
 
     def progress(self) -> Progress:
@@ -94,26 +94,28 @@ class RealTimeQuery:
         if self._is_stopped:
             return self._progress
         with needing_java(self._log):
-            look = self._looked()
-            report = self._query.lastProgress if look.batch > self._batch else None
-            self._tell_counts(look)
+            status = self._last_status()
+            report = self._query.lastProgress if status.batch > self._batch else None
+            self._tell_counts(status)
         if time.monotonic() - self._letters_at > LETTERS_S:
             self._find_letters()
-        self._progress = replace(self._progress, messages_in=max(look.messages, self._progress.messages_in))
+        self._progress = replace(self._progress, messages_in=max(status.messages, self._progress.messages_in))
         self._record(report)
         self._release()
         return self._progress
 
-    def _tell_counts(self, look: "_Look") -> bool:
-        """Report the counts of the operators: to the monitor, if it wants them and they have changed, and of visits.
+    def _tell_counts(self, status: "_Status") -> bool:
+        """Report the operators' counts to the monitor, and the counts of visits to the gateway, if they have changed.
+
+        A visit is a call of user code for every key of a state.
 
         Returns:
-            Whether the gateway has the counts of all visits whose output is all in the outbox.
+            Whether the gateway has the counts of all visits whose output is completely in the outbox.
         """
         now = time.monotonic()
-        is_wanted = self._tell_live is not None and look.changes > self._told and now >= self._told_at + NUMBERS_S
-        if is_wanted or look.visit > self._visits.last:
-            self._told, self._told_at = look.changes, now
+        is_wanted = self._tell_live is not None and status.changes > self._told and now >= self._told_at + NUMBERS_S
+        if is_wanted or status.visit > self._visits.last:
+            self._told, self._told_at = status.changes, now
             report = json.loads(self._operators.numbers(self._settings))
             self._visits.take(report)
             self._progress = replace(self._progress, counts=dict(self._visits.counts))
@@ -134,37 +136,44 @@ class RealTimeQuery:
             return
         self._progress = replace(self._progress, messages_out=emitted)
 
-    def _looked(self) -> "_Look":
-        """Return the operators' report, at most `LOOK_S` old: several callers need it, and a call costs CPU time."""
+    def _last_status(self) -> "_Status":
+        """Return a status that is at most `LOOK_S` old, because several callers need it and a call costs CPU time."""
         now = time.monotonic()
-        if now >= self._looked_at + LOOK_S:
-            self._look, self._looked_at = _look(self._ask, self._query, self._settings), now
-        return self._look
+        if now >= self._status_at + LOOK_S:
+            self._status, self._status_at = self._ask_status(), now
+        return self._status
+
+    def _ask_status(self) -> "_Status":
+        is_active, is_reading, *numbers = map(int, self._ask(self._query._jsq, self._settings).split())
+        return _Status(bool(is_active), bool(is_reading), *numbers)
 
     def wait_until_reading(self) -> None:
         """Wait until the query has started to read arriving messages. Return early if the query has ended."""
         with needing_java(self._log):
-            while (look := _look(self._ask, self._query, self._settings)).is_active and not look.is_reading:
+            while (status := self._ask_status()).is_active and not status.is_reading:
                 time.sleep(LOOK_S)
 
     def _record(self, report: Mapping[str, Any] | None) -> None:
-        """Record a batch that Spark has committed. The next start compares the record with Spark's checkpoint."""
+        """Record a committed batch in the outbox. The next start compares this record with Spark's checkpoint."""
         batch, offset = report["batchId"] if report is not None else -1, _offset_of(report)
         if batch <= self._batch or offset < 0:
             return
         try:
-            self._outbox.publish(self._planned.query, batch, (), self._planned.offsets(batch))
+            self._outbox.publish(self._offset_log.query, batch, (), self._offset_log.offsets(batch))
         except Away:  # the next look tries again; the run ends if the egress is away too long
             return
         self._batch, self._end = batch, offset
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Let the gateway delete the committed input, after it has taken the counts of visits, which would be lost."""
+        """Let the gateway delete the committed input, as soon as it has the counts of visits in this input.
+
+        Without this order a crash would lose the counts, because committed input is not processed again.
+        """
         if self._end < 0 or self._progress.offsets == (self._end,):
             return
         with needing_java(self._log):
-            is_known = self._tell_counts(_look(self._ask, self._query, self._settings))
+            is_known = self._tell_counts(self._ask_status())
         if is_known:
             self._progress = replace(self._progress, offsets=(self._end,))
 
@@ -175,7 +184,7 @@ class RealTimeQuery:
                 self._operators.awaitBatch(self._settings)
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return the findings since the last call. Most problems are not findings, since they end the query."""
+        """Return the warnings since the last call. Most problems are not warnings, since they end the query."""
         findings, self._findings = self._findings, []
         return findings
 
@@ -187,10 +196,6 @@ class RealTimeQuery:
             report: Any = self._query.lastProgress
         return {} if report is None else json.loads(report.json)
 
-    def recent(self) -> list[dict[str, Any]]:
-        """Return Spark's own reports of the latest batches."""
-        return [json.loads(report.json) for report in self._query.recentProgress]
-
     def stop(self) -> None:
         """End the running batch, so that the next run need not repeat it. Then stop the query and its workers."""
         if self._is_stopped:
@@ -199,7 +204,7 @@ class RealTimeQuery:
             if self._query.isActive:
                 self._end_batch()
             self._query.stop()
-            self._looked_at = self._told_at = 0.0
+            self._status_at = self._told_at = 0.0
             self.progress()
             self._find_letters()
             self._count_output()
@@ -227,7 +232,7 @@ class RealTimeQuery:
             self._findings.append(Diagnostic.of("R799", seconds=END_S))
 
 
-def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
+def query_error(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
     """Return the error for the user from the causes of a failed query, which a dead letter may have ended.
 
     Args:
@@ -243,8 +248,16 @@ def translated_operator(chain: Sequence[Cause], checkpoint: str, log: Path, poli
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """The operators' report about a query, see `RealTime.look`."""
+class _Status:
+    """The status of a query, which the driver asks the operators in Java for ten times a second (`RealTime.look`).
+
+    Attributes:
+        is_reading: Whether the engine has begun to read the journal.
+        messages: Number of messages whose output is all in the outbox; -1 before the first message.
+        batch: Number of the last batch that Spark has reported; -1 before the first one.
+        changes: Number that grows with each change of the counts of `RealTime.numbers`.
+        visit: Id of the last visit in these counts; 0 before the first visit.
+    """
 
     is_active: bool = False
     is_reading: bool = False
@@ -252,11 +265,6 @@ class _Look:
     batch: int = -1
     changes: int = 0
     visit: int = 0
-
-
-def _look(ask: Any, query: StreamingQuery, settings: str) -> _Look:
-    is_active, is_reading, *numbers = map(int, ask(query._jsq, settings).split())
-    return _Look(bool(is_active), bool(is_reading), *numbers)
 
 
 def _offset_of(report: Mapping[str, Any] | None) -> int:
@@ -276,7 +284,7 @@ def start_realtime(
     options: QueryOptions,
     services: Callable[[Mapping[str, str]], Services],
 ) -> RealTimeQuery:
-    """Start the workers, then the query.
+    """Start the workers of a plan, then its query in real-time mode.
 
     Args:
         session: The result of `create_session` with the settings of `session_settings`.

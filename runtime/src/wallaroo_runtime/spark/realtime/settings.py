@@ -1,4 +1,4 @@
-"""The settings of Spark and the operators for a query in real-time mode."""
+"""The settings of Spark, and of the operators in Java, for a query in real-time mode."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -41,7 +41,7 @@ def session_settings(chosen: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """The services of a run: gateway and egress.
+    """The addresses of gateway and egress, for the operators in Java.
 
     Attributes:
         journal: Directory of the journal; empty if the gateway sends the journal.
@@ -77,7 +77,9 @@ def operator_settings(
     policy: ErrorPolicy,
     topics: Sequence[KafkaSource] = (),
 ) -> str:
-    """Return the settings of the operators in real-time mode as JSON, without any token, because Spark shows them.
+    """Return the settings of the operators in Java for a query in real-time mode, as JSON.
+
+    They have no token, because Spark shows them in its plans and logs.
 
     Args:
         plan: A plan without obstacles to real-time mode.

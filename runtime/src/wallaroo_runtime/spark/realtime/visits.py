@@ -1,4 +1,4 @@
-"""Reports the counts of visits to the gateway, in real-time mode."""
+"""Reports the counts of visits (calls of user code for every key of a state) to the gateway, in real-time mode."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -10,10 +10,10 @@ from wallaroo_runtime.worker.step_count import VisitCounts, count_run
 
 
 class VisitReports:
-    """Counts each visit once, and reports the counts when the gateway can receive them.
+    """Reports for how many keys each visit has run to the gateway, and keeps these counts while it does not answer.
 
     Args:
-        tell: See `tell_visits` of `QueryOptions`.
+        tell: Sends counts to the gateway, see `tell_visits` of `QueryOptions`.
 
     Attributes:
         last: Id of the last visit that is counted; 0 if there is none.
@@ -25,7 +25,7 @@ class VisitReports:
         self.last, self.counts = 0, count_run({})
 
     def take(self, report: Mapping[str, Any]) -> None:
-        """Count the visits of a report, the content of the operators' `RealTime.numbers`."""
+        """Take the counts of new visits from a report of the operators, the result of `RealTime.numbers` in Java."""
         visits = {int(number): Counter(of_visit) for number, of_visit in report["visits"].items()}
         new = {number: of_visit for number, of_visit in visits.items() if number > self.last}
         self._untold |= new
@@ -33,7 +33,7 @@ class VisitReports:
         self.last, self._done = max(new, default=self.last), report["barrier"]
 
     def tell(self) -> bool:
-        """Report the counts that the gateway does not have yet. Return whether it has all of them now."""
+        """Send the counts that the gateway does not have yet. Return whether it has all of them now."""
         if self._untold:
             try:
                 self._tell(self._untold, self._done)

@@ -56,9 +56,10 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
 
 
 def forget_renamed(session: SparkSession, checkpoint: str) -> None:
-    """Remove missing files from the micro-batch that Spark has planned last, if their names are patterns.
+    """Remove files from Spark's last planned micro-batch that are gone and whose names Spark takes as patterns.
 
-    Spark skips a missing file. But if the name is a pattern, Spark would still read the other files twice.
+    Users rename such files because a run refuses them. Spark skips a missing file. But if its name is a pattern, Spark
+    would still read the other files twice.
     """
     directory = HadoopDirectory(session, spark_path(checkpoint))
     jvm: Any = session.sparkContext._jvm
@@ -98,7 +99,7 @@ def check_batch(session: SparkSession) -> None:
 
 
 def _locations(session: SparkSession) -> Iterator[Any]:
-    """Yield the files of each source in the running micro-batch."""
+    """Yield Spark's object for the files of each source in the running micro-batch."""
     for query in session.streams.active:
         leaves = query._jsq.streamingQuery().lastExecution().analyzed().collectLeaves()
         nodes = [leaves.apply(number) for number in range(leaves.size())]

@@ -1,4 +1,4 @@
-"""Reads Kafka with Spark's own connector: finds the offsets at which reading begins, and explains errors."""
+"""Reads Kafka with Spark's own connector: checks topics, and finds the offsets at which reading begins."""
 
 import json
 from collections.abc import Callable, Container, Iterable, Mapping
@@ -19,7 +19,7 @@ from wallaroo_runtime.kafka.topic import AUTO_CREATE, NOT_CREATED
 from wallaroo_runtime.spark.failure.cause import causes_of
 from wallaroo_runtime.spark.failure.table import SILENCE, row_of
 from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory, spark_path
-from wallaroo_runtime.spark.planned import past_progress
+from wallaroo_runtime.spark.offset_log import past_progress
 from wallaroo_runtime.spark.source.kafka_connector import uses_kafka
 from wallaroo_runtime.storage.progress import plan_elsewhere
 from wallaroo_runtime.topology.model import KafkaSink, KafkaSource, Sink, SparkSink, Topology, place_of
@@ -64,7 +64,7 @@ def read_kafka(session: SparkSession, source: KafkaSource) -> DataFrame:
 
 
 def read_topic(session: SparkSession, source: KafkaSource) -> DataFrame:
-    """Return the records that a topic has now, as a table."""
+    """Return the records that a topic has now, as a DataFrame that does not grow."""
     return session.read.format(FORMAT).options(**read_options(session, source)).load()
 
 
@@ -173,7 +173,10 @@ def check_kafka(
 
 
 def spark_topic(sink: Sink) -> KafkaSink | None:
-    """Convert a SparkSink that writes to Kafka to a KafkaSink; None for other sinks, or if rows name their topics."""
+    """Convert a sink of Spark's format kafka to a Kafka sink, whose topic a start checks.
+
+    Return None for other sinks, and if the rows name their topics.
+    """
     if not isinstance(sink, SparkSink) or sink.format != FORMAT or not (topic := sink.options.get("topic")):
         return None
     brokers = resolved(sink.options).get(PREFIX + "bootstrap.servers", "").split(",")
@@ -189,7 +192,7 @@ def passes_lost(source: KafkaSource) -> bool:
 def records_lost(
     session: SparkSession, topology: Topology, checkpoint: str, others: Container[str] = ()
 ) -> list[tuple[KafkaSource, Diagnostic]]:
-    """Return findings about records that topics have lost since the last micro-batch, with their sources.
+    """Return errors about records that topics have lost since the last micro-batch, each with its source.
 
     Args:
         others: Topics that were created again, which are left out.
@@ -273,7 +276,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
         return self._get(self._client.describeTopics(self._only(topic)).allTopicNames()).get(topic)
 
     def check_written(self, topic: str) -> None:
-        """Refuse a topic that does not exist, if the broker says that it creates no topic for a client that writes.
+        """Refuse a missing topic of a sink, unless the broker creates topics for clients that write.
 
         Raises:
             RunError: R673 if the topic is refused, R672 if no broker answers.

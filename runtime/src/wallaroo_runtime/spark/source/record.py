@@ -1,4 +1,4 @@
-"""Loads the sources that Spark reads itself, e.g. Kafka. `RecordFrames.java` packs their rows into frames."""
+"""Loads the sources that Spark reads itself, without a gateway, e.g. Kafka. `RecordFrames.java` packs their rows."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,12 +20,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from wallaroo.message.spark_format import EVERYTHING
 from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.plan import NodeKind, Plan
 from wallaroo_runtime.spark.failure.cause import causes_of, significant
 from wallaroo_runtime.spark.failure.translate import described
 from wallaroo_runtime.spark.row import (
-    EVERYTHING,
     as_object,
     check_times,
     declared_columns,
@@ -45,7 +45,7 @@ _NO_TIME = FIRST_MS - 1  # the time of a row whose event time is null; windows a
 
 @dataclass(frozen=True, slots=True)
 class RecordSource:
-    """A source that Spark reads.
+    """A source that Spark reads itself, without a gateway.
 
     Attributes:
         port: Number of the source in the plan, which frames contain.
@@ -72,7 +72,7 @@ class RecordSource:
         }
 
     def load(self, session: SparkSession) -> DataFrame:
-        """Return the rows with these columns: sequence LONG, key, value BINARY, timestamp_ms LONG, headers.
+        """Return the messages as rows with these columns: sequence LONG, key, value BINARY, timestamp_ms LONG, headers.
 
         If the sequence is null, a task numbers the row. Rows of Kafka also have partition and offset. Records of tables
         have sequence 0, so that they come first. Records of a key stay in order: one task reads their partition.
@@ -98,7 +98,7 @@ class RecordSource:
 
 
 def selected(rows: DataFrame, source: SparkSource, order_by: str = "") -> DataFrame:
-    """Return the rows of a Spark source with the columns of `RecordSource.load`.
+    """Convert rows that Spark has read to messages: rows with the columns of `RecordSource.load`.
 
     Args:
         order_by: Column that gives the order of the messages; `IN_TIME` for event time; empty for arrival order.
@@ -186,10 +186,10 @@ def record_sources(plan: Plan, topology: Topology, *, passes_lost: bool = False)
 
 
 def precede_all(plan: Plan, sources: Iterable[RecordSource]) -> bool:
-    """Say whether visits precede all messages of a micro-batch, and its last tick follows them.
+    """Say whether Spark reads all sources, so that the journals have only ticks and visits.
 
-    So it is if Spark reads all sources. In this case the journals have only ticks and visits, whose sequences cannot be
-    compared with those of records.
+    A visit is a call of user code for every key of a state. Sequences of ticks and visits cannot be compared with those
+    of records. So in this case visits precede all messages of a micro-batch, and its last tick follows them.
 
     Args:
         sources: The sources that Spark reads.

@@ -1,4 +1,4 @@
-"""Describes which states to read from the logs of a stage."""
+"""The conditions by which a reader chooses states from Spark's state store: names, keys and limits."""
 
 import base64
 import json
@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 
 class StateRow(NamedTuple):
-    """The state of one key, read from a log.
+    """The state of one key, read from the state log of a bucket.
 
     Attributes:
+        port: Number of the state in the plan.
+        encoding: Number of the encoding of `value`, as in headers of frames.
         size: Number of bytes of the state.
         value: The serialized state; empty if only its size is wanted.
     """
@@ -22,13 +24,13 @@ class StateRow(NamedTuple):
 
 
 def row_bytes(row: StateRow) -> int:
-    """Return the number of bytes of a page that a row uses: those of its key and its value."""
+    """Return the bytes of key and value, which count for the limit of a page of states."""
     return len(row.key) + len(row.value)
 
 
 @dataclass(frozen=True, slots=True)
 class StateChoice:
-    """The conditions that choose states; `ChosenStates` of `runtime/java` applies them in each bucket.
+    """The conditions by which a reader chooses states. `ChosenStates` in Java applies them in each bucket.
 
     Attributes:
         ports: Ports of the wanted states.
@@ -49,7 +51,7 @@ class StateChoice:
     page_bytes: int | None = None
 
     def to_json(self) -> str:
-        """Return the choice as JSON for the operators."""
+        """Return the conditions as JSON for the operators in Java."""
         return json.dumps(
             {
                 "ports": sorted(self.ports),

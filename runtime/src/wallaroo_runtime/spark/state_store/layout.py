@@ -1,4 +1,4 @@
-"""Finds the logs of stages in Spark's store; `docs/internals/checkpoint.md` has the layout."""
+"""Finds the states of each stage in Spark's state store; `docs/internals/checkpoint.md` has the layout."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,9 +26,10 @@ def operator_count(checkpoint: Path) -> int:
 
 
 def operators_of(plan: Plan, *, is_realtime: bool) -> list[list[Stage]]:
-    """Return the stages of each Spark operator with state. Spark numbers its operators from the end of its plan.
+    """Return the stages of each of Spark's operators with state, by Spark's number of the operator.
 
-    In real-time mode one operator has the stages of all levels.
+    Spark numbers its operators from the end of its plan. With micro-batches, stages after the same number of shuffles
+    have one operator. In real-time mode one operator has all stages.
     """
     levels = [[stage for stage in level if stage.has_state] for level in plan.levels[:0:-1]]
     return [sum(levels, [])] if is_realtime and levels else levels
@@ -48,15 +49,15 @@ def operator_of(plan: Plan, stage: str, count: int) -> int | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return why Spark could not read or write states: the reason of our operator if it reports one, else Spark's."""
+    """Return the reason why Spark could not read or write states, from our operator in Java or from Spark's error."""
     chain = causes_of(error)
     value = of_operator(chain)
     return described(chain).reason if value is None else str(value["values"]["reason"])
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
-    """The store of one of Spark's checkpoints.
+class SparkStateStore:
+    """The state store in one of Spark's checkpoints, to read the states of an application.
 
     Attributes:
         path: URL of the checkpoint, see `spark_path`.
@@ -68,7 +69,14 @@ class Stored:
     plan: Plan
 
     def logs(self, stage: str, operator: int, batch: int, buckets: Sequence[int] = ()) -> Any:
-        """Return the rows of a stage's logs as a Java dataset. Without `buckets` it has the rows of all buckets."""
+        """Return the state logs of a stage as rows of a Java dataset, for some buckets, or for all if none are given.
+
+        Args:
+            stage: Id of the stage.
+            operator: Spark's number of the operator that has the stage.
+            batch: Number of the micro-batch after which the states are read.
+            buckets: Numbers of the buckets; empty for all.
+        """
         java, count = state_store(self.session), len(self.plan.bucket_ids)
         first = blocks_of(self.plan)[stage] * count
         logs = java.logs(self.session._jsparkSession, self.path, operator, batch, first, count)

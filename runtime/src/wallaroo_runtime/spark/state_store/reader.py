@@ -12,13 +12,13 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow
-from wallaroo_runtime.spark.state_store.layout import Stored, operator_of, reason_of, state_store
+from wallaroo_runtime.spark.state_store.layout import SparkStateStore, operator_of, reason_of, state_store
 from wallaroo_runtime.storage.spark_log import last_batch
 
 
 @dataclass(frozen=True, slots=True)
-class SparkLogs:
-    """The state logs in a checkpoint of Spark's.
+class StateReader:
+    """Reads states of an application from the state store in Spark's checkpoint.
 
     Attributes:
         files: The checkpoint directory of the application.
@@ -52,7 +52,7 @@ class SparkLogs:
             operator = operator_of(self.plan, stage, count)
             if operator is None:
                 return
-            stored = Stored(self.session, spark_path(f"{self.files}/{self.name}"), self.plan)
+            stored = SparkStateStore(self.session, spark_path(f"{self.files}/{self.name}"), self.plan)
             logs = stored.logs(stage, operator, batch, buckets)
             states = DataFrame(state_store(self.session).chosen(logs, choice.to_json()), self.session)
             if choice.limit is not None:
@@ -60,9 +60,5 @@ class SparkLogs:
             for row in states.toLocalIterator():
                 yield StateRow(row["port"], bytes(row["key"]), row["encoding"], row["size"], bytes(row["value"]))
         except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
-            raise _unreadable(self.files, reason_of(error)) from error
-
-
-def _unreadable(checkpoint: object, reason: str) -> RunError:
-    fix = "ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
-    return RunError.of("R771", path=checkpoint, reason=reason, fix=fix)
+            fix = "ask again if a run goes on; of a damaged checkpoint restore all from one backup, as R698 says"
+            raise RunError.of("R771", path=self.files, reason=reason_of(error), fix=fix) from error

@@ -8,8 +8,7 @@ Spark's own classes commit it. So the new checkpoint continues the offsets, the 
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ from wallaroo_runtime.plan.block import blocks_of
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.micro_batches import MicroBatches, Rows
 from wallaroo_runtime.spark.state_store.layout import (
-    Stored,
+    SparkStateStore,
     operator_count,
     operator_of,
     operators_of,
@@ -42,11 +41,11 @@ _VERSIONS = "number & 4294967295 = 4294967295"
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """The counts of moved states and logs.
+    """The counts of the states that a rescale has written.
 
     Attributes:
         keys: Number of keys with state. A key with two states counts twice.
-        size: Number of bytes of the new logs.
+        size: Number of bytes of the new state logs.
     """
 
     keys: int
@@ -55,7 +54,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """The description of a rescale: from one of Spark's checkpoints to another one.
+    """The parameters of a rescale, which makes a new checkpoint of Spark's from an old one.
 
     Attributes:
         old: Spark's old checkpoint, which has a micro-batch. It is not changed.
@@ -86,34 +85,20 @@ def rescale(session: SparkSession, what: Rescaling) -> Moved:
     Raises:
         RunError: R664 if the rescale fails. Then `new` cannot be used.
     """
-    with moving():
+    try:
         shutil.copytree(what.old, what.new, copy_function=os.link, ignore=shutil.ignore_patterns(*LOGS))
         notes = load(session, what.plan, spark_path(what.new), _moved(session, what), is_realtime=what.is_realtime)
         moved = Moved(sum(note["keys"] for note in notes), sum(note["bytes"] for note in notes))
         _renumber(session, what)
         _verify(session, what, moved)
+    except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
+        raise RunError.of("R664", reason=reason_of(error)) from error
     return moved
 
 
-@contextmanager
-def moving() -> Iterator[None]:
-    """Turn an error in the block, which moves states, into a `RunError` (R664)."""
-    try:
-        yield
-    except RunError:
-        raise
-    except (PySparkException, Py4JError, OSError, ValueError, KeyError) as error:
-        raise failed(reason=reason_of(error)) from error
-
-
-def failed(*, reason: str) -> RunError:
-    """Return the error that a rescale has failed (R664), with the reason."""
-    return RunError.of("R664", reason=reason)
-
-
 def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any]]:
-    """Return the function that gives `load` the logs of a stage of the new plan, with the old states."""
-    stored = Stored(session, spark_path(what.old), what.before)
+    """Return a function for `load` that reads the old states of a stage, sorted by the new buckets."""
+    stored = SparkStateStore(session, spark_path(what.old), what.before)
     batch, operators = last_commit(what.old), operator_count(what.old)
     blocks, count, targets = blocks_of(what.plan), len(what.plan.bucket_ids), what.plan.targets
 
@@ -130,16 +115,16 @@ def _moved(session: SparkSession, what: Rescaling) -> Callable[[Stage], list[Any
 def load(
     session: SparkSession, plan: Plan, checkpoint: str, logs: Callable[[Stage], Sequence[Any]], *, is_realtime: bool
 ) -> list[dict[str, Any]]:
-    """Write the states of a plan in micro-batch 0 of a new query.
+    """Write the first states of a new checkpoint of Spark's, in micro-batch 0 of a temporary query.
 
     Args:
         plan: The plan with the numbers of the new checkpoint.
         checkpoint: URL of Spark's new checkpoint. It may have the id of a query, but no micro-batch.
-        logs: Returns Java datasets with the rows of a stage's logs.
+        logs: Returns Java datasets with the rows of a stage's state logs.
         is_realtime: Whether the checkpoint is for real-time mode.
 
     Returns:
-        The notes of the operators, with the counts of what they wrote.
+        The reports of the operators in Java, with counts of the states that they wrote.
     """
     java, notes = state_store(session), list[dict[str, Any]]()
     none = session.range(0).selectExpr("CAST(NULL AS BINARY) AS row")._jdf
@@ -165,7 +150,7 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
     """Turn micro-batch 0 of the new checkpoint into micro-batch `what.batch` with the given offsets."""
     offsets = what.new / "offsets"
     if last_commit(what.new) != 0:
-        raise failed(reason="Spark did not commit micro-batch 0")
+        raise RunError.of("R664", reason="Spark did not commit micro-batch 0")
     head = (offsets / "0").read_text(encoding="utf-8").splitlines()[:2]
     for batch in (what.batch - 1, what.batch):  # Spark also reads the offsets of the micro-batch before
         write_file(offsets / str(batch), "\n".join([*head, *what.offsets]))
@@ -185,18 +170,18 @@ def _renumber(session: SparkSession, what: Rescaling) -> None:
 
 def _verify(session: SparkSession, what: Rescaling, moved: Moved) -> None:
     """Read the new states back. Raise R664 if their size differs from the size that was written."""
-    stored, size = Stored(session, spark_path(what.new), what.plan), 0
+    stored, size = SparkStateStore(session, spark_path(what.new), what.plan), 0
     for operator, stages in enumerate(operators_of(what.plan, is_realtime=what.is_realtime)):
         for stage in stages:
             logs = DataFrame(stored.logs(stage.id, operator, what.batch), session)
             for row in logs.where(_VERSIONS).collect():
                 size += int.from_bytes(row["value"][_SNAPSHOT_BYTES], "big")
     if size != moved.size:
-        raise failed(reason=f"Spark has stored {size} bytes of {moved.size}")
+        raise RunError.of("R664", reason=f"Spark has stored {size} bytes of {moved.size}")
 
 
 def relocate(checkpoint: Path, target: str) -> None:
-    """Change the file names in the records of one of Spark's checkpoints, because the checkpoint will be moved.
+    """Change the absolute file names in the records of one of Spark's checkpoints, before the checkpoint is moved.
 
     Args:
         checkpoint: The directory of the checkpoint.

@@ -1,21 +1,21 @@
-"""Reads from Spark's checkpoint which micro-batches are planned and committed."""
+"""Reads the offset log in Spark's checkpoint: the offsets at which each planned micro-batch ends."""
 
 import errno
 import json
 import os
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import Any
 
 from pyspark.sql import SparkSession
 
 from wallaroo_runtime.spark.machine.hadoop import directory_at
-from wallaroo_runtime.storage.journal.head import Position
 from wallaroo_runtime.storage.progress import Progress, Topics, progress_at, progress_in
 
 
-class Planned:
-    """Reads which micro-batches Spark has planned for a running query. Plans are copied to the outbox from here.
+class OffsetLog:
+    """Reads the offset log of a running query: before a micro-batch runs, Spark writes the offsets at which it ends.
+
+    The publisher copies these offsets to the outbox.
 
     Args:
         session: Session for access to a checkpoint at a URL.
@@ -25,7 +25,7 @@ class Planned:
     def __init__(self, session: SparkSession, checkpoint: str) -> None:
         self._files = directory_at(session, checkpoint)
         self._query = ""
-        self._ends: dict[int, int] = {}  # messages of journals up to the end of the latest micro-batch
+        self._ends: dict[int, int] = {}  # number of messages in journals up to the end of the latest micro-batch
         self._topics: tuple[int, Topics] = -1, {}  # number and offsets of the latest micro-batch
         self._first: Topics = {}
 
@@ -37,12 +37,12 @@ class Planned:
 
     @property
     def query(self) -> str:
-        """Id of the query in Spark's checkpoint."""
+        """The id of the query, which Spark's checkpoint keeps over all runs."""
         self._query = self._query or str(json.loads(self._read("metadata"))["id"])
         return self._query
 
     def offsets(self, batch: int) -> str:
-        """Return the offsets planned for a micro-batch. Spark writes them before the micro-batch runs."""
+        """Return Spark's record of a planned micro-batch: for each source, the offset at which the micro-batch ends."""
         return self._read(f"offsets/{batch}")
 
     def messages(self, batch: int) -> int:
@@ -55,13 +55,17 @@ class Planned:
         return end - before
 
     def topics(self, batch: int) -> Topics:
-        """Return the offsets of topics at the end of a planned micro-batch; empty for micro-batch -1."""
+        """Return the offsets of Kafka topics at which a planned micro-batch ends."""
         if self._topics[0] != batch:
             self._topics = batch, progress_at(self.offsets(batch).encode()).topics
         return self._topics[1]
 
     def first_topics(self, sources: Iterable[int]) -> Topics:
-        """Return the offsets at which sources began to read topics, except for sources without recorded offsets."""
+        """Return the offsets at which the query began to read Kafka topics, as far as Spark has recorded them.
+
+        Args:
+            sources: Numbers of the sources of Kafka in the query.
+        """
         if self._first:  # cached, since callers ask repeatedly until Spark reports a micro-batch
             return self._first
         topics: dict[str, dict[int, int]] = {}
@@ -74,17 +78,23 @@ class Planned:
 
 
 def past_progress(session: SparkSession, checkpoint: str) -> Progress:
-    """Return the progress that a checkpoint of Spark has recorded; all zero if the checkpoint is new."""
+    """Return the progress that earlier runs have recorded in Spark's checkpoint; all zero if the checkpoint is new."""
     return progress_in(directory_at(session, checkpoint))
 
 
-def to_offset(position: Position) -> dict[str, Any]:
-    """Return a journal position as in Spark's checkpoint. The id is a text, since JSON readers round large numbers."""
-    return {"journal": f"{position.journal_id:016x}", "offset": position.offset, "sequence": position.messages}
+def journal_begin(journal_id: int) -> str:
+    """Return the beginning of a journal as a line of Spark's offset log.
+
+    The id of the journal is a text in it, since JSON readers round large numbers.
+    """
+    return json.dumps({"journal": f"{journal_id:016x}", "offset": 0, "sequence": 0})
 
 
 def journal_messages(plan: str) -> int:
-    r"""Return the number of messages of all journals up to the end of a micro-batch, from its plan.
+    r"""Return the number of messages in all journals up to the end of a micro-batch.
+
+    Args:
+        plan: Spark's record of the micro-batch, see `OffsetLog.offsets`.
 
     Example:
         >>> journal_messages('v1\n{}\n{"journal":"0f","offset":90,"sequence":3}\n-')

@@ -1,4 +1,4 @@
-"""Workers that cut and make messages for a local gateway, which cannot call the executors' workers."""
+"""Runs workers in addition to those of a query's tasks: for a gateway, and to decode states outside of a query."""
 
 import secrets
 from contextlib import suppress
@@ -18,7 +18,7 @@ CACHE_BYTES = 16 * 1024 * 1024  # these workers keep no state
 
 
 class HostedWorkers:
-    """Runs workers of an application on this machine. They end with this process.
+    """Runs workers of an application on this machine, without Spark. They end with this process.
 
     Args:
         directory: Directory for the unpacked archive and the logs of the workers.
@@ -42,7 +42,7 @@ class HostedWorkers:
         return self._started[name][1]
 
     def spec(self, name: str) -> WorkerSpec:
-        """Unpack the archive, and return the spec by which a worker is started.
+        """Unpack the archive, if any, and return the description by which a worker is started.
 
         Raises:
             RunError: R655 if the archive cannot be unpacked here.
@@ -67,7 +67,7 @@ class HostedWorkers:
         """Start each worker, so that the program's setup runs, and check that it is a worker of the topology.
 
         Raises:
-            RunError: As `target`; the errors of the setup; an error if the worker is not of the topology.
+            RunError: The errors of `target`; the errors of the setup; an error if the worker is not of the topology.
         """
         for worker in self._topology.workers:
             self.target(worker.name)
