@@ -1,8 +1,8 @@
-"""Cuts a level into stages where messages pass from one worker to another without a shuffle.
+"""Cuts a level (all nodes between two shuffles) into stages where messages pass from one worker to another.
 
-Within a level, the place of a node is its worker, and the number of borders between workers before the node. The nodes
-of one place make one stage. The stages of a level run one after the other in the same task, and receive the messages
-that earlier stages sent.
+Within a level, the place of a node is its worker, and the number of changes of worker before the node. The nodes of one
+place make one stage. The stages of a level run one after the other in the same task, and receive the messages that
+earlier stages sent.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,11 +15,11 @@ NATIVE = "native"
 
 @dataclass(frozen=True, slots=True, order=True)
 class StagePlace:
-    """The place of a stage within a level. Stages are made from places later.
+    """The place of nodes within a level. All nodes with one place become one stage.
 
     Attributes:
-        rank: Number of borders before the stage.
-        worker: Name of the worker that runs the stage.
+        rank: Number of changes of worker before the nodes.
+        worker: Name of the worker that runs the nodes.
     """
 
     rank: int
@@ -28,7 +28,7 @@ class StagePlace:
 
 @dataclass(slots=True)
 class Layout:
-    """The nodes of one level, by place.
+    """Collects the nodes of one level by their place, and then closes each place to a stage.
 
     Attributes:
         places: Path of each part that emits messages at this level to its place.
@@ -42,17 +42,17 @@ class Layout:
     _received: dict[StagePlace, set[str]] = field(default_factory=dict)
 
     def enter(self, worker: str, node: Node) -> None:
-        """Add a node at the beginning of the level, through which data enters a worker."""
+        """Add an entry node at the beginning of the level: a source, or a state step that reads a shuffle."""
         self.places[node.path] = StagePlace(0, worker)
         self.nodes.setdefault(StagePlace(0, worker), []).append(node)
 
     def follow(self, worker: str, inputs: Sequence[str]) -> StagePlace:
-        """Return the place of a node that a worker runs after its inputs."""
+        """Return the place of a node of `worker` that reads `inputs`. Its stage runs after the stages of all inputs."""
         ranks = (self.places[path].rank + (self.places[path].worker != worker) for path in inputs)
         return StagePlace(max(ranks), worker)
 
     def add(self, place: StagePlace, node: Node, receive: Callable[[str], Node]) -> None:
-        """Add a node at a place. Put a RECEIVE before the node for each input from another place."""
+        """Add a node at a place. Each input from another place gets a RECEIVE node first, and is noted as sent."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
             if self.places[path] != place and path not in self._received.setdefault(place, set()):
@@ -62,14 +62,17 @@ class Layout:
         nodes.append(node)
 
     def by_place(self, inputs: Iterable[str]) -> Mapping[StagePlace, tuple[str, ...]]:
-        """Group paths by their places."""
+        """Group the paths of parts by the places at which these parts emit messages."""
         paths: dict[StagePlace, tuple[str, ...]] = {}
         for path in inputs:
             paths[self.places[path]] = (*paths.get(self.places[path], ()), path)
         return paths
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
-        """Return all places in the order of their stages, with their nodes and a SEND for each path that they send."""
+        """Return each place with its nodes, in the order in which the stages run.
+
+        A SEND node follows the nodes for each part whose messages another place receives.
+        """
         order = sorted(self.nodes, key=lambda place: place.rank)  # the sort keeps the order of equal ranks
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]
 

@@ -81,7 +81,7 @@ def compare(old: Topology, new: Topology) -> list[Change]:
 
 
 def called(part: Part) -> str:
-    """Return the words for a part in a message: kind, name and path."""
+    """Return the text that names a part in messages: kind, name and path, e.g. `step "count" (0/steps/1)`."""
     return f'{part.path.split("/")[1][:-1]} "{part.name}" ({part.path})'
 
 
@@ -243,7 +243,7 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
 
 
 def _gone_functions(old: Step, new: Step | None) -> Iterator[Change]:
-    """Yield the visits and timers of a step that a version no longer has; `new` is None if the step is gone."""
+    """Yield a change for the visits and for the timers that a step no longer has; `new` is None if the step is gone."""
     part = new or old
     fates = {"visit": "come to no key if it is in the journal", "timer": "not run for keys that have set it"}
     for what, text in fates.items():
@@ -257,7 +257,10 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield changes of `table` and `content`, which may not fit records that were read, or that wait for delivery."""
+    """Yield changes of `table` of a source and `content` of a sink.
+
+    The new value may not fit records that were read before, or output that waits for delivery.
+    """
     if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
         text = _was(f"table of {called(new)}", old.table, new.table)
         if new.table:
@@ -368,7 +371,7 @@ def window_shape(window: Window | None) -> str:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Yield changes of the keys of Spark's state: changes of the number of shuffles, and of the stages with state."""
+    """Yield changes after which Spark would not find its stored states: other shuffles or other stages with state."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

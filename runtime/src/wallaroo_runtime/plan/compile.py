@@ -19,7 +19,9 @@ KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 @dataclass
 class Draft:
-    """The parts of a plan that the passes fill in.
+    """An unfinished plan. Each pass of the compiler fills in some fields, which later passes read.
+
+    Level n of a plan has the nodes after n shuffles.
 
     Attributes:
         topology: The topology to compile.
@@ -32,7 +34,7 @@ class Draft:
         arriving: Paths of parts upstream of steps by time of arrival, and of no step by time in the data.
         levels: Path of each part to the levels at which it emits messages; for a sink, at which it is an exit.
         carried: Paths of sources and steps whose messages must keep their key, because a later step uses it.
-        layouts: The nodes of each level, by future stage.
+        layouts: The nodes of each level, by place. Each place becomes a stage.
         stages: The stages of each level.
         findings: The reasons why the topology cannot be compiled.
     """
@@ -110,7 +112,7 @@ def check_workers(draft: Draft) -> None:
 
 
 def find_levels(draft: Draft) -> None:
-    """Find the levels at which every part emits messages.
+    """Find the levels at which every part emits messages. Level n is after n shuffles.
 
     All steps of one state run at one level, the deepest that any of these steps needs. Moving a step may also move the
     parts downstream of it, so this repeats until nothing moves. A state that feeds itself never settles: it is refused.
@@ -162,7 +164,7 @@ def takes_key(step: Step) -> bool:
 
 
 def lay_out(draft: Draft) -> None:
-    """Give every node its place within its levels. Each place becomes a stage."""
+    """Give every node a place within its levels: its worker, and the number of changes of worker before it."""
     for level in range(1 + max(draft.entry_levels.values(), default=0)):
         layout = Layout()
         for worker, node in _entries(draft, level):
@@ -175,7 +177,11 @@ def lay_out(draft: Draft) -> None:
 
 
 def build_stages(draft: Draft) -> None:
-    """Make the stages. Stages at the beginning of a level get the first numbers, because states have their numbers."""
+    """Make a stage of each place.
+
+    Stages at the beginning of a level, which may have state, get the first numbers. The checkpoint has states under
+    these numbers, which must not change if a change of worker adds stages.
+    """
     bucket_count = len(draft.bucket_ids)
     closed = [layout.close(lambda path: _crossing(draft, NodeKind.SEND, path)) for layout in draft.layouts]
     beginnings = sum(place.rank == 0 for level in closed for place, _ in level)
@@ -220,7 +226,7 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
 
 
 def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -> None:
-    """Add the node of a part after its inputs. The worker of the inputs finds a key if this needs no user code."""
+    """Add the node of a part after its inputs. If a key needs no user code, the worker of the inputs computes it."""
 
     def receive(path: str) -> Node:
         return _crossing(draft, NodeKind.RECEIVE, path)
@@ -262,7 +268,10 @@ def _codec_into(draft: Draft, step: Step) -> str:
 
 
 def _crossing(draft: Draft, kind: NodeKind, path: str) -> Node:
-    """Return a SEND or RECEIVE. Its messages exist only within a task, so the checkpoint does not keep its port."""
+    """Return the SEND or RECEIVE node for messages of a part that pass to another stage of the same level.
+
+    The messages exist only within a task, so the checkpoint does not keep the node's port.
+    """
     part = draft.parts[path]
     assert not isinstance(part, Sink)
     port = draft.given.next + list(draft.parts).index(path)

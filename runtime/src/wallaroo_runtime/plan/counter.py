@@ -15,7 +15,7 @@ class StepCounter(NamedTuple):
     """A counter of steps.
 
     Attributes:
-        is_of: Returns whether a node has the counter. The count of a window is at most the number of its messages.
+        is_of: Returns whether a node has the counter. A window's count may not exceed the number of its messages.
         text: Description for metrics and for people.
     """
 

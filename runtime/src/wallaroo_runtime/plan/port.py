@@ -1,4 +1,7 @@
-"""Assigns ports: numbers of parts in frames. A checkpoint keeps them as long as a part exists."""
+"""Assigns ports. A port is the number by which the header of a frame names a source, state step or sink.
+
+A checkpoint keeps the port of a part as long as the part exists.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
