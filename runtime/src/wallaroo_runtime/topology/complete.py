@@ -170,7 +170,7 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
 
 
 def _named(owner: Mapping[str, Any], place: str) -> str:
-    """Return the name of a pipeline or part; else its place, so that its parts cause no further findings."""
+    """Return the name of a pipeline or part. If it has no valid name, return its place, as a name for derived names."""
     name = owner.get("name")
     return name if isinstance(name, str) else place
 

@@ -1,4 +1,4 @@
-"""Decides which dead letters stop an application, and finds the first dead letter that does."""
+"""Decides which dead letters stop an application, by its `on_error`, and makes the error for the user."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
