@@ -8,9 +8,9 @@ from itertools import chain
 from wallaroo.message.frame import CONTROL_PORTS, DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory.calls import StateSession, run_data
+from wallaroo_runtime.memory.crossing import Crossing, controls_of, frames_of_ports, messages_by_port
 from wallaroo_runtime.memory.store import LogStore
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
-from wallaroo_runtime.plan.crossing import Crossing, controls_of, frames_of_ports, messages_by_port
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter

@@ -14,8 +14,8 @@ from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.kit import Message, Record
 from wallaroo.message.timer import FIRST_MS, ms_of
 from wallaroo.worker.value.kafka_record import write_record
+from wallaroo_runtime.memory.argument import refused
 from wallaroo_runtime.memory.engine import BatchResult
-from wallaroo_runtime.memory.part import refused
 from wallaroo_runtime.storage.outbox.sink_record import columns_of
 from wallaroo_runtime.topology.model import Source, SparkSource
 

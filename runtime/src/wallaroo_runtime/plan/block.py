@@ -1,4 +1,4 @@
-"""Numbers origins: an origin identifies one bucket of one stage, in Spark's store and among the results at the egress."""
+"""Numbers origins. An origin stands for one bucket of one stage, in Spark's store and for results at the egress."""
 
 from wallaroo_runtime.plan.plan import Plan
 

@@ -36,7 +36,7 @@ def check_setups(options: RunOptions, application: Application) -> None:
         workers.check()
 
 
-def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
+def start_gateway_workers(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
     """Start workers on this machine for a local gateway, since it cannot reach the workers of a cluster's executors.
 
     Their output goes to a folder of the run's directory.

@@ -17,7 +17,7 @@ from wallaroo_runtime.plan.plan import STATE_ENTRIES
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.storage.state_log import entries_of, grouped
-from wallaroo_runtime.topology.origin import shown_key
+from wallaroo_runtime.topology.dead_letter_text import shown_key
 from wallaroo_runtime.worker.idempotent_call import Shown
 
 SHOW_BYTES = 4 * 1024 * 1024  # limit for the bytes of states in one call of a worker

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.topology.dead_letter_text import letter_words
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.origin import letter_words
 from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
