@@ -12,7 +12,7 @@ from wallaroo_runtime.plan.plan import Node, NodeKind
 
 
 class StepCounter(NamedTuple):
-    """A counter of steps.
+    """A counter that only some kinds of steps have, such as late messages of windows.
 
     Attributes:
         is_of: Returns whether a node has the counter. A window's count may not exceed the number of its messages.

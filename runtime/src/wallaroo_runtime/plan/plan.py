@@ -35,7 +35,7 @@ EXITS = frozenset({NodeKind.KEY, NodeKind.SINK, NodeKind.SEND})
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a stage.
+    """One node of a stage: a source, step or sink, or a point where messages enter or leave the stage.
 
     Attributes:
         path: Path in the topology. A KEY exit has the path of the state step to which it leads. SEND and RECEIVE have

@@ -12,7 +12,7 @@ from wallaroo_runtime.topology.model import Part, Topology
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of one application.
+    """The numbers by which frames name the sources, state steps and sinks of one application.
 
     Attributes:
         parts: Path of each source, state step and sink to its port.
@@ -26,7 +26,7 @@ class Ports:
 
 
 def first_ports(topology: Topology) -> Ports:
-    """Number sources, state steps and sinks in document order. A state has the port of its first step."""
+    """Return the ports of a new application, in document order. A state has the port of its first step."""
     return kept_ports(None, Ports({}, {}, 0), topology)
 
 

@@ -1,4 +1,4 @@
-"""Checks that a program can run with the options, as far as that is known before anything is started or ended."""
+"""Checks before the start of a run that the program can run with the options, and can continue from the checkpoint."""
 
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import check_program

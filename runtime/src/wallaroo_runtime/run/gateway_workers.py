@@ -12,7 +12,7 @@ from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
 
 
 def path_of(options: CheckpointOptions, application: Application) -> Path:
-    """Return the local directory of a run."""
+    """Return the directory of a run on this machine: the checkpoint, or the local files for a checkpoint at a URL."""
     topology = application.topology
     if not options.location:
         return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
@@ -39,7 +39,7 @@ def check_setups(options: RunOptions, application: Application) -> None:
 def start_gateway_workers(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
     """Start workers on this machine for a local gateway, since it cannot reach the workers of a cluster's executors.
 
-    Their output goes to a folder of the run's directory.
+    The output of the workers goes to a folder of the run's directory.
 
     Returns:
         gRPC target of each worker, by name.

@@ -71,7 +71,7 @@ class MonitorFeed:
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Read the progress of the sinks, from which the monitor computes latencies. Frequent calls make these exact."""
+        """Read the progress of the sinks, from which the monitor computes latencies: exactly, if called often."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 

@@ -148,7 +148,6 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
         held.release()
 
 
-
 def _run(
     options: RunOptions,
     reporter: Reporter,

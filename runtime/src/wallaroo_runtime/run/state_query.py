@@ -29,7 +29,7 @@ KEY_BYTES = 8  # size of a key that is a number
 
 
 class Logs(Protocol):
-    """Reads the logs of states."""
+    """Reads states from the logs in Spark's state store."""
 
     def batch(self) -> int:
         """Return the last committed micro-batch; -1 if there is none."""
@@ -47,7 +47,7 @@ class Shower(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StateOf:
-    """A state of the application.
+    """A state of the application, and where the plan keeps it.
 
     Attributes:
         name: Name of the state in the application; for a window, the name of its aggregation.
@@ -205,7 +205,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return readable forms of some states, from their worker; None if no worker is asked, or it cannot do that."""
+        """Return readable forms of states, from their worker; None if no worker may be asked, or it shows no states."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
@@ -272,7 +272,7 @@ def _states_of(plan: Plan) -> Iterator[StateOf]:
 
 
 def key_text(key: bytes) -> str:
-    r"""Return a text that means only this key in `after` of a page: the key itself, or `0x` and hexadecimal digits.
+    r"""Return a key as text that is unambiguous as `after` of a page: the key itself, or `0x` and hexadecimal digits.
 
     Example:
         >>> key_text(b"AAPL"), key_text(b"\xff"), key_text(b"0xff")

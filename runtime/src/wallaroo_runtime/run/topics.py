@@ -107,7 +107,9 @@ def cluster_of(part: KafkaSource | KafkaSink, use: str = "") -> Cluster:
 def kafka_starts(
     topology: Topology, known: Mapping[str, str], reset: str = "", *, to_ends: bool = False
 ) -> dict[str, TopicStart]:
-    """Return the start of each Kafka source, by path. A gateway whose journal already has offsets ignores the starts.
+    """Return for each Kafka source, by path, the offsets at which a gateway begins to read.
+
+    A gateway whose journal already has offsets ignores them.
 
     Args:
         known: Id of the topic that the checkpoint has read, by path of the source.

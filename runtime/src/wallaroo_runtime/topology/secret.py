@@ -153,7 +153,10 @@ def declare(document: Any) -> Any:
 
 
 def without_secrets(document: Any) -> Any:
-    """Return any document with references in place of secrets. The environment overrides these secrets."""
+    """Return a stored or written document with references in place of secrets, and remember the secrets.
+
+    The environment overrides these secrets, but not those of `declare`.
+    """
     document, values = withheld(document)
     for name in values:
         _declared.pop(name, None)  # an application that was loaded earlier may have declared it
