@@ -155,7 +155,7 @@ class Engine:
             yield from self._controls(calls, controls)
 
     def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[FrameRow]:
-        """Yield each tick and visit in the calls as a row for every bucket."""
+        """Yield a row for every bucket for each tick and visit among the frames of the calls."""
         for data in calls:
             for sequence, frame in controls_of(data, ports):
                 port = read_header(frame).port

@@ -1,4 +1,4 @@
-"""Orders the messages of sinks; groups and completes the messages that a test sends, as Kafka or Spark would."""
+"""Completes the messages that a test sends, as Kafka or Spark would, and orders the messages that sinks get."""
 
 import json
 from collections import Counter
@@ -48,7 +48,9 @@ def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
 
 
 def with_row_time(source: Source, message: Message) -> Message:
-    """Return a message with the time from its row. It is unchanged if it has a time, or if it is no whole row.
+    """Return a message with the event time that Spark would find in its row.
+
+    The message stays as it is if it has a time, or if its source is not one of Spark with whole rows.
 
     Raises:
         RunError: R721 for a value that is no time in Spark, or if only Spark can find the time.

@@ -375,7 +375,7 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Start the workers in other processes, because each of them reports at its start which topics it looks up."""
+        """Start the workers in other processes: at its start each reports the topics that it reads as tables."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()
