@@ -42,7 +42,7 @@ class Shower(Protocol):
     """Asks a worker for readable forms of its states."""
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states at the end of a log, in readable form."""
+        """Return the states that follow from a state log, in readable form."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class Broken(Exception):
 
 
 class CallStream(ABC):
-    """An open call of a worker, for requests and their replies."""
+    """A stream of requests to a worker and its replies, within one gRPC call."""
 
     def __init__(self, client: "CallClient", replies: Iterator[Any]) -> None:
         self._client, self._replies = client, replies
@@ -83,7 +83,7 @@ class CallStream(ABC):
 
 
 class CallClient(ABC):
-    """Opens streams to a worker."""
+    """Opens streams to a worker, in this process (`memory/local.py`) or in another (`WorkerClient`)."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec

@@ -133,7 +133,7 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: ProcessId) -> No
 
 
 def _asked(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply of a supervisor; empty if there is none. The socket of a killed one refuses connections."""
+    """Return the reply of a supervisor; empty if none runs. The socket of a killed supervisor refuses connections."""
     try:
         return control.ask(directory, request, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):

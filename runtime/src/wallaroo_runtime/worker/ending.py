@@ -90,7 +90,9 @@ def is_own(status: int) -> bool:
 
 
 def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return exit status and messages in flight of the first of a worker's processes that ended.
+    """Return exit status and messages in flight of the process of a worker that ended first.
+
+    A worker may have several processes. If one ends, the worker notes which, and ends the others.
 
     Args:
         directory: Directory of the worker.

@@ -1,4 +1,4 @@
-"""Lets a worker make, cut and show messages and states. This changes nothing in it, so a call may be repeated."""
+"""Calls that change nothing in a worker, so that they may be repeated: make messages, cut bytes, show states."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -93,7 +93,7 @@ def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str,
 def request_of(
     path: str, previous: bytes | None, encoding: int, *, max_count: int, max_bytes: int
 ) -> pb.GenerateRequest:
-    """Return the request for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
+    """Return the request to a generator for the messages after `previous`. Parameters as for `WorkerMaker.make`."""
     return pb.GenerateRequest(
         path=path,
         previous=previous or b"",
@@ -105,14 +105,17 @@ def request_of(
 
 
 def generated_of(reply: pb.GenerateReply) -> Generated:
-    """Return the content of a worker's reply."""
+    """Return the messages, and more, in a worker's reply about a generator; see `Generated`."""
     failure = reply.failure
     reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
     return list(reply.values), reply.encoding, reply.ended, reason
 
 
 class WorkerMaker(IdempotentCalls):
-    """Calls the worker at a gRPC target to make messages, and waits while it restarts. See `IdempotentCalls`."""
+    """Gets the messages of a generator from its worker, and waits while the worker restarts.
+
+    The parameters are those of `IdempotentCalls`.
+    """
 
     def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, path, timeout, GENERATE, "a generator")
@@ -153,7 +156,7 @@ class WorkerMaker(IdempotentCalls):
 
 
 class WorkerSplitter(IdempotentCalls):
-    """Calls the worker at a gRPC target to cut bytes, and waits while the worker restarts.
+    """Lets a worker cut the bytes of a source into messages, with its decoder, and waits while the worker restarts.
 
     Other parameters are those of `IdempotentCalls`.
 
@@ -187,7 +190,7 @@ class WorkerSplitter(IdempotentCalls):
 
 
 def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
-    """Return the states in a worker's reply.
+    """Return the readable states in a worker's reply.
 
     Raises:
         RunError: The error that the worker reports; W410 if the answer is no JSON.
@@ -201,13 +204,13 @@ def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
 
 
 class WorkerShower(IdempotentCalls):
-    """Calls the worker at a gRPC target to show states. Parameters: `IdempotentCalls`; path is the worker's name."""
+    """Gets states from a worker in readable form, as JSON. Parameters as for `IdempotentCalls`."""
 
     def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, worker, timeout, SHOW_STATE, "showing states")
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states at the end of a log.
+        """Return the states that follow from a state log, in readable form.
 
         Args:
             stage: A stage that begins with state.
