@@ -17,7 +17,7 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """The driver that attached last.
+    """The driver that attached to a service last, with the configuration that it sent.
 
     Attributes:
         epoch: Number that rises with each driver; 0 if no driver has attached yet.
@@ -37,7 +37,7 @@ class Attachment:
 
 
 class AttachmentStore:
-    """Decides which drivers are served. One thread at a time uses it.
+    """Decides which driver a gateway or egress serves, and records it. One thread at a time uses this object.
 
     Args:
         directory: Directory of the service.
@@ -107,7 +107,7 @@ class AttachmentStore:
         self.attachment = attachment
 
     def begin(self) -> None:
-        """Give an empty outbox a new id."""
+        """Give an empty outbox a new id, so that no checkpoint takes it for its former outbox."""
         self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:

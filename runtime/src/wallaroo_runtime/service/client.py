@@ -151,7 +151,7 @@ class ServiceClient:
 
 
 class Patience:
-    """Decides for how long a call is repeated.
+    """Decides for how long a failed call to a service is repeated, and waits between the tries.
 
     Args:
         seconds: Time for which a call is repeated, after the last call of `progressed`.

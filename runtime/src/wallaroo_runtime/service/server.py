@@ -59,7 +59,7 @@ def _refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> NoRetur
 
 
 def answering(method: Method) -> Method:
-    """Return a method of a service that sends its `RunError` to the caller, and R626 if the disk is full.
+    """Decorate a method of a gRPC service, so that its `RunError` is sent to the caller, and R626 if the disk is full.
 
     If the method yields, the returned method yields, too.
     """
