@@ -53,12 +53,12 @@ def archive_option(program: str, *parts: object) -> str:
 
 
 def is_being_made(option: str) -> bool:
-    """Return whether an option lets the virtual machine make the file."""
+    """Return whether an option of `archive_option` lets the virtual machine make the class archive."""
     return option.startswith(MAKE)
 
 
 class ArchiveWriter:
-    """Decides whether a virtual machine may write the file at its end, which takes a minute of processor time.
+    """Decides whether a virtual machine may write its class archive at its end, which takes a minute of processor time.
 
     The virtual machine inherits a descriptor of a lock. When this process no longer needs the virtual machine, it takes
     the lock through that descriptor. So the virtual machine holds the lock until it ends.
