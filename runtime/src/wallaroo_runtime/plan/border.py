@@ -8,9 +8,7 @@ earlier stages sent.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wallaroo_runtime.plan.plan import Node, NodeKind
-
-NATIVE = "native"
+from wallaroo_runtime.plan.plan import Node
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -75,9 +73,3 @@ class Layout:
         """
         order = sorted(self.nodes, key=lambda place: place.rank)  # the sort keeps the order of equal ranks
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]
-
-
-def crossing(kind: NodeKind, path: str, port: int, codec: str, *, keys: bool, timestamps: bool) -> Node:
-    """Return a SEND or RECEIVE node for the messages of the part at `path`."""
-    inputs = (path,) if kind is NodeKind.SEND else ()
-    return Node(path, kind, inputs, port, codec="" if codec == NATIVE else codec, keys=keys, timestamps=timestamps)

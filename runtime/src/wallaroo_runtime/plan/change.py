@@ -318,11 +318,9 @@ def _state_changes(old: Topology, new: Topology) -> Iterator[Change]:
         now = after.get(name)
         if now is None:
             other = steps.get(matched.get(step.path, ""))
-            is_renamed = other is not None and other.state is not None and other.state.name not in before
-            text = f'state "{name}" of {called(step)} is gone'
-            if is_renamed and other is not None and other.state is not None:
-                text = _was(f"state of {called(other)}", f'"{name}"', f'"{other.state.name}"')
-            path = other.path if is_renamed and other is not None else step.path
+            text, path = f'state "{name}" of {called(step)} is gone', step.path
+            if other is not None and other.state is not None and other.state.name not in before:  # it was renamed
+                text, path = _was(f"state of {called(other)}", f'"{name}"', f'"{other.state.name}"'), other.path
             yield Change(Impact.BREAKS_STATE, path, f"{text}; what it has kept would be lost")
             continue
         yield from _one_state(name, (old, step), (new, now))

@@ -6,13 +6,14 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
-from wallaroo_runtime.plan.border import NATIVE, Layout, crossing
+from wallaroo_runtime.plan.border import Layout
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.graph import inputs_of
 from wallaroo_runtime.plan.plan import MAX_PORTS, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.port import Ports, first_ports
 from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
 
+NATIVE = "native"  # codec of messages that only one worker can read
 # Steps that give each message a new key.
 KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
@@ -26,9 +27,8 @@ class Draft:
     Attributes:
         topology: The topology to compile.
         bucket_ids: The chosen id of each bucket.
-        given: The ports of sources, state steps and sinks, which are known before compilation.
+        ports: The ports of sources, state steps and sinks, which are known before compilation.
         parts: All sources, steps and sinks by path, each after its inputs.
-        ports: Path of each part to its port.
         entry_levels: Name of each state to the level at which all steps with the state run.
         timed: Paths of parts whose messages carry times: steps of states with times, and all parts upstream of them.
         arriving: Paths of parts upstream of steps by time of arrival, and of no step by time in the data.
@@ -41,9 +41,8 @@ class Draft:
 
     topology: Topology
     bucket_ids: tuple[int, ...]
-    given: Ports
+    ports: Ports
     parts: dict[str, Part] = field(default_factory=dict)
-    ports: dict[str, int] = field(default_factory=dict)
     entry_levels: dict[str, int] = field(default_factory=dict)
     timed: set[str] = field(default_factory=set)
     arriving: set[str] = field(default_factory=set)
@@ -74,15 +73,14 @@ def order_parts(draft: Draft) -> None:
     draft.parts.update({part.path: part for part in draft.topology.parts()})
 
 
-def number_ports(draft: Draft) -> None:
-    """Copy the ports of sources, state steps and sinks from `Draft.given`."""
+def count_ports(draft: Draft) -> None:
+    """Refuse a topology if the header of a frame has no room for the numbers of its ports."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
-    count = draft.given.next + crossings
+    count = draft.ports.next + crossings
     if count > MAX_PORTS:
         size = f"{count} sources, state steps and sinks"
         too_many = Diagnostic.of("T104", pointer="/pipelines", what="the application", size=size, limit=MAX_PORTS)
         draft.findings.append(too_many)
-    draft.ports.update(draft.given.parts)
 
 
 def check_workers(draft: Draft) -> None:
@@ -200,11 +198,13 @@ def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
         if isinstance(part, Source) and level == 0:
             yield (
                 part.worker,
-                Node(part.path, NodeKind.SOURCE, port=draft.ports[part.path], arrival=part.path in draft.arriving),
+                Node(
+                    part.path, NodeKind.SOURCE, port=draft.ports.parts[part.path], arrival=part.path in draft.arriving
+                ),
             )
         if isinstance(part, Step) and part.state is not None:
-            state, port = part.state.name, draft.ports[part.path]
-            state_port, codec = draft.given.states[state], _codec_into(draft, part)
+            state, port = part.state.name, draft.ports.parts[part.path]
+            state_port, codec = draft.ports.states[state], _codec_into(draft, part)
             if draft.entry_levels[state] == level:
                 kind = NodeKind[part.kind.upper()]
                 node = Node(
@@ -237,7 +237,7 @@ def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -
         return
     place = layout.follow(part.worker, inputs)
     if isinstance(part, Sink):
-        node = Node(part.path, NodeKind.SINK, inputs, draft.ports[part.path])
+        node = Node(part.path, NodeKind.SINK, inputs, draft.ports.parts[part.path])
     elif isinstance(part, Step) and part.state is not None:
         node = _key_node(draft, part, inputs)
     else:
@@ -253,7 +253,7 @@ def _key_node(draft: Draft, step: Step, inputs: tuple[str, ...]) -> Node:
         step.path,
         NodeKind.KEY,
         inputs,
-        draft.ports[step.path],
+        draft.ports.parts[step.path],
         timestamps=step.path in draft.timed,
         codec=_codec_into(draft, step),
         keys=takes_key(step),
@@ -274,15 +274,16 @@ def _crossing(draft: Draft, kind: NodeKind, path: str) -> Node:
     """
     part = draft.parts[path]
     assert not isinstance(part, Sink)
-    port = draft.given.next + list(draft.parts).index(path)
+    port, inputs = draft.ports.next + list(draft.parts).index(path), (path,) if kind is NodeKind.SEND else ()
     is_foreign = any(path in inputs_of(other) and other.worker != part.worker for other in draft.parts.values())
-    codec = part.codec if is_foreign else NATIVE
-    return crossing(kind, path, port, codec, keys=path in draft.carried, timestamps=path in draft.timed)
+    codec = part.codec if is_foreign and part.codec != NATIVE else ""
+    is_timed, has_key = path in draft.timed, path in draft.carried
+    return Node(path, kind, inputs, port, codec=codec, keys=has_key, timestamps=is_timed)
 
 
 PASSES: tuple[Callable[[Draft], None], ...] = (
     order_parts,
-    number_ports,
+    count_ports,
     check_workers,
     find_levels,
     find_timed,
@@ -314,4 +315,4 @@ def compile_topology(
         if draft.findings:
             raise RunError(draft.findings, TOPOLOGY)
     levels = tuple(tuple(stages) for stages in draft.stages)
-    return Plan(topology.name, dict(draft.ports), levels, shuffle_partitions, draft.bucket_ids)
+    return Plan(topology.name, draft.ports.parts, levels, shuffle_partitions, draft.bucket_ids)
