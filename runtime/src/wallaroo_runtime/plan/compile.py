@@ -11,7 +11,7 @@ from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.graph import inputs_of
 from wallaroo_runtime.plan.plan import MAX_PORTS, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.port import Ports, first_ports
-from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
+from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, State, Step, Topology
 
 NATIVE = "native"  # codec of messages that only one worker can read
 # Steps that give each message a new key.
@@ -194,35 +194,30 @@ def build_stages(draft: Draft) -> None:
 
 
 def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
+    ports = draft.ports.parts
     for part in draft.parts.values():
         if isinstance(part, Source) and level == 0:
-            yield (
-                part.worker,
-                Node(
-                    part.path, NodeKind.SOURCE, port=draft.ports.parts[part.path], arrival=part.path in draft.arriving
-                ),
-            )
-        if isinstance(part, Step) and part.state is not None:
-            state, port = part.state.name, draft.ports.parts[part.path]
-            state_port, codec = draft.ports.states[state], _codec_into(draft, part)
-            if draft.entry_levels[state] == level:
-                kind = NodeKind[part.kind.upper()]
-                node = Node(
-                    part.path,
-                    kind,
-                    (),
-                    port,
-                    state,
-                    state_port,
-                    component=part.component,
-                    codec=codec,
-                    ttl_ms=part.state.ttl_ms,
-                    event_time=part.time == "event",
-                    timers=part.timers,
-                    sessions=part.window is not None and part.window.kind == "session",
-                    visits=part.visits,
-                )
-                yield part.worker, node
+            is_arriving = part.path in draft.arriving
+            yield part.worker, Node(part.path, NodeKind.SOURCE, port=ports[part.path], arrival=is_arriving)
+        if isinstance(part, Step) and part.state is not None and draft.entry_levels[part.state.name] == level:
+            yield part.worker, _state_node(draft, part, part.state)
+
+
+def _state_node(draft: Draft, step: Step, state: State) -> Node:
+    return Node(
+        step.path,
+        NodeKind[step.kind.upper()],
+        port=draft.ports.parts[step.path],
+        state=state.name,
+        state_port=draft.ports.states[state.name],
+        component=step.component,
+        codec=_codec_into(draft, step),
+        ttl_ms=state.ttl_ms,
+        event_time=step.time == "event",
+        timers=step.timers,
+        sessions=step.window is not None and step.window.kind == "session",
+        visits=step.visits,
+    )
 
 
 def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -> None:
