@@ -1,7 +1,7 @@
 """Calls that change nothing in a worker, so that they may be repeated: make messages, cut bytes, show states."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import grpc
@@ -51,11 +51,22 @@ class IdempotentCalls:
         """
         if not self._has_met:
             self._meet()
-        return repeated(getattr(self._stub, method), request, path=self.path, about=about, timeout=self.timeout)
+        return self._repeated(method, request, about)
+
+    def _repeated(self, method: str, request: Any, about: str) -> Any:
+        attempt = 1
+        while True:
+            try:
+                return getattr(self._stub, method)(request, timeout=self.timeout, wait_for_ready=True)
+            except grpc.RpcError as error:
+                if attempt == ATTEMPTS or error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    reason = f"no answer about {about}; {error.code().name}: {error.details()}"
+                    raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error
+                attempt += 1
 
     def _meet(self) -> None:
         request = pb.InitRequest(protocol_min=PROTOCOLS[0], protocol_max=PROTOCOLS[1], capabilities=CAPABILITIES)
-        reply = repeated(self._stub.Init, request, path=self.path, about="the handshake", timeout=self.timeout)
+        reply = self._repeated("Init", request, "the handshake")
         if reply.HasField("failure"):
             raise remote_error(self.path, reply.failure)
         if self._capability not in reply.capabilities:
@@ -66,28 +77,6 @@ class IdempotentCalls:
     def close(self) -> None:
         """Close the connection."""
         self._channel.close()
-
-
-def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str, timeout: float) -> Any:
-    """Return a worker's answer. While the worker restarts, the call waits.
-
-    Args:
-        path: Path of the topology's part that the question is about.
-        about: Subject of the question, in words, for errors.
-        timeout: Seconds to wait for an answer.
-
-    Raises:
-        RunError: W410 if there is no answer.
-    """
-    attempt = 1
-    while True:
-        try:
-            return method(request, timeout=timeout, wait_for_ready=True)
-        except grpc.RpcError as error:
-            if attempt == ATTEMPTS or error.code() is not grpc.StatusCode.UNAVAILABLE:
-                reason = f"no answer about {about}; {error.code().name}: {error.details()}"
-                raise RunError.of("W410", WORKER, worker=path, reason=reason) from error
-            attempt += 1
 
 
 def request_of(
