@@ -46,15 +46,12 @@ class AttachmentStore:
         keeps_parts: Whether to record sources and sinks, with their secrets. A service that restarts without a driver
             needs them.
 
-    Attributes:
-        directory: Directory of the service.
-
     Raises:
         RunError: R698 if the file is damaged.
     """
 
     def __init__(self, directory: Path, kind: str, address: str, *, keeps_parts: bool = True) -> None:
-        self.directory, self.kind, self.address, self._keeps_parts = directory, kind, address, keeps_parts
+        self.kind, self.address, self._keeps_parts = kind, address, keeps_parts
         self._path = directory / ATTACHMENT_FILE
         self.attachment = read_record(self._path, Attachment) or Attachment()
 
