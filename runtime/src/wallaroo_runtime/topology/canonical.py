@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.schema import schema
+from wallaroo_runtime.topology.schema import resolved, schema
 
 Json = Mapping[str, Any]
 
@@ -23,11 +23,6 @@ def ordered(value: Any, rule: Json) -> Any:
         return {name: value[name] for name in sorted(value)}
     properties = meant(value, rule).get("properties", {})
     return {name: ordered(value[name], properties[name]) for name in properties if name in value}
-
-
-def resolved(rule: Json) -> Json:
-    """Return a rule of the schema. If the rule is a reference, return the rule to which it refers."""
-    return schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
 
 
 def meant(value: Json, rule: Json) -> Json:

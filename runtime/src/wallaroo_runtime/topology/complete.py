@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wallaroo_runtime.topology.canonical import interface_hash, meant, resolved
+from wallaroo_runtime.topology.canonical import interface_hash, meant
 from wallaroo_runtime.topology.index import items_of
 from wallaroo_runtime.topology.load import load_document, parse
 from wallaroo_runtime.topology.model import STATE_KINDS, Topology
-from wallaroo_runtime.topology.schema import schema
+from wallaroo_runtime.topology.schema import resolved, schema
 
 Json = dict[str, Any]
 MAIN = "main"
