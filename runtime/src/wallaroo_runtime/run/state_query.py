@@ -252,23 +252,20 @@ def state_named(states: Mapping[str, StateOf], name: str) -> StateOf:
 
 def states_of(plan: Plan) -> dict[str, StateOf]:
     """Return the states of a plan by their names."""
-    return {state.name: state for state in _states_of(plan)}
+    states: dict[str, StateOf] = {}
+    for stage in plan.stages:
+        ports: dict[str, set[int]] = {}
+        for node in stage.nodes:
+            if node.kind in STATE_ENTRIES:
+                ports.setdefault(node.state, set()).add(node.state_port)
+        states |= {name: StateOf(name, stage, frozenset(numbers)) for name, numbers in sorted(ports.items())}
+    return states
 
 
 def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> StateChoice:
     after_key = keys_of(after)[-1 if after.startswith(HEX) else 0] if after else None
     begins = tuple(each for each in keys_of(prefix)[: 2 if prefix.startswith(HEX) else 1] if each or not prefix)
     return StateChoice(state.ports, prefixes=begins, after=after_key, limit=limit, most_bytes=MOST_BYTES)
-
-
-def _states_of(plan: Plan) -> Iterator[StateOf]:
-    for stage in plan.stages:
-        ports: dict[str, set[int]] = {}
-        for node in stage.nodes:
-            if node.kind in STATE_ENTRIES:
-                ports.setdefault(node.state, set()).add(node.state_port)
-        for name, numbers in sorted(ports.items()):
-            yield StateOf(name, stage, frozenset(numbers))
 
 
 def key_text(key: bytes) -> str:
