@@ -35,7 +35,7 @@ def chosen(what: str, parts: list[P], name: str | int) -> P:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
-    """Return the error that the application has no part with this name (R720)."""
+    """Return the error that the application has no source, sink, state or visit with this name (R720)."""
     return _missing(what, name, ", ".join(f'"{each}"' for each in known) or "none")
 
 

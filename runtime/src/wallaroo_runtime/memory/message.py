@@ -33,7 +33,7 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
 
 
 def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Yield consecutive messages in groups. The flag of a group is True for payloads, and False for objects."""
+    """Group consecutive messages of one form, and yield each group after a flag: True for bytes, False for objects."""
     group: list[Message] = []
     was_payload = False
     for message in messages:

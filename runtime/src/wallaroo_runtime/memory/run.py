@@ -263,7 +263,7 @@ class MemoryRun:
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the committed states of all keys. In Python they are objects, else states of groups or bytes.
+        """Return the committed states of all keys. In Python they are objects, else bytes or states of Goka groups.
 
         Raises:
             RunError: R720 if there is no such state.

@@ -95,7 +95,7 @@ class LogStore:
 
 
 def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int, bytes]]:
-    """Return the committed states with a name: encoding and bytes for each key."""
+    """Return the committed states of all keys, with their encoding, of the state with a name."""
     of_ports: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:
         ports = {node.state_port for node in stage.nodes if node.kind in STATE_ENTRIES and node.state == name}
@@ -106,7 +106,7 @@ def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int
 
 
 def foreign_state(data: bytes) -> GroupState | bytes:
-    """Return the state of a program in another language: for a group a `GroupState`, else bytes."""
+    """Return the state of a program in another language: for a Goka group a `GroupState`, else bytes."""
     mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
     start = next((at + len(mark) for at in (0, TIMES_BYTES) if data.startswith(mark, at)), 0)
     return GroupState.from_bytes(data[start:]) if start else data

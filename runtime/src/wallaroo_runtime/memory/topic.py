@@ -20,7 +20,7 @@ Group = tuple[KafkaSource, list[Message]]
 
 
 class TopicFeed:
-    """The topics of an application's sources and sinks.
+    """The Kafka topics of an application's sources and sinks, in memory.
 
     Args:
         topology: Topology of the application.

@@ -36,7 +36,7 @@ ADDRESSES = ("--in", "-i", "--out", "-o")
 
 
 class Impact(IntEnum):
-    """The effect of a change on a checkpoint."""
+    """The effect of a change on a checkpoint of the old version."""
 
     SAFE = 0
     UNKNOWN = 1
@@ -125,7 +125,7 @@ def _is_start(what: str, old: Worker, new: Worker) -> bool:
 
 
 def without_places(command: Iterable[str]) -> list[str]:
-    """Return a command with file names in place of absolute paths.
+    """Return a command with file names in place of absolute paths, to compare commands of a program that has moved.
 
     Example:
         >>> without_places(["/usr/bin/node", "--strict", "/tmp/b001/app.js"])
@@ -135,7 +135,7 @@ def without_places(command: Iterable[str]) -> list[str]:
 
 
 def without_addresses(args: Iterable[str]) -> list[str]:
-    """Return the arguments of a program without the addresses of its sources and sinks.
+    """Return the arguments of a program without the addresses of its sources and sinks, to compare the others.
 
     Example:
         >>> without_addresses(["--in", "h:1", "--out=h:2", "-o", "h:2", "--strict", "1"])

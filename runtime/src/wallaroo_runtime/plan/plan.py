@@ -123,7 +123,7 @@ class Stage:
 
     @property
     def has_state(self) -> bool:
-        """Whether the stage has entries with state."""
+        """Whether a node of the stage has state."""
         return any(node.kind in STATE_ENTRIES for node in self.nodes)
 
 

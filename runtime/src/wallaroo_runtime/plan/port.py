@@ -31,10 +31,9 @@ def first_ports(topology: Topology) -> Ports:
 
 
 def kept_ports(old: Topology | None, before: Ports, new: Topology) -> Ports:
-    """Return the ports of a new version of an application.
+    """Return the ports of a new version of an application. A part that exists in both versions keeps its number.
 
-    A part that exists in both versions keeps its number, because journal, outbox and state logs hold frames with it.
-    A number is never assigned to a second part.
+    Journal, outbox and state logs hold frames with the numbers. A number is never assigned to a second part.
 
     Args:
         old: The version that the checkpoint was last run with; None if there is none.

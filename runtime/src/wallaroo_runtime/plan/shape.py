@@ -23,7 +23,7 @@ PLAIN = NUMBERS | {"bytes", "bytearray", "dict", "frozenset", "list", "set", "st
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """The differences between two shapes.
+    """The difference between the fields of a state's class in two versions, and its effect on stored states.
 
     Attributes:
         was: The old class with the fields that differ, as text. `...` replaces the other fields.
@@ -41,7 +41,7 @@ class ShapeChange:
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
-    """Return the component of a step's state. If the front-end recorded none, return the component of the step."""
+    """Return the topology's record of the class of a step's state, else of the step's own code; None without both."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 

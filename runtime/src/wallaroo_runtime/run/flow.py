@@ -143,7 +143,7 @@ class Flow:
             show(worker, line)
 
     def activity(self) -> Activity:
-        """Return the progress of all parts."""
+        """Return the numbers that show whether the run is idle."""
         progress = self._query.progress()
         is_held = self._query.is_held
         done = self._is_delivered() and (

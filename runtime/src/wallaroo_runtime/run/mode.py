@@ -45,7 +45,7 @@ class MicroBatchMode:
         """
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return the bounds of a run in this mode, from the bounds of the command line."""
+        """Return the limits of journal, outbox and state cache in this mode, from those of the command line."""
         return bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:

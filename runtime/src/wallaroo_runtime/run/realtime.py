@@ -65,11 +65,11 @@ class RealTimeMode(MicroBatchMode):
         check_realtime(topology, master=options.spark.master, remote=options.remote)
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return the bounds; by default the journal is synced at once, since syncs every 50 ms would delay messages."""
+        """Return the limits; by default the journal is synced at once, since syncs every 50 ms would delay messages."""
         return replace(bounds, journal_fsync=bounds.journal_fsync or "batch")
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
-        """Return the only layout of this mode."""
+        """Return the only numbers of partitions and buckets of this mode."""
         return PARTITIONS, BUCKETS
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:

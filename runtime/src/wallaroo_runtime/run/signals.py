@@ -16,7 +16,7 @@ BROKEN_OFF = "stopped before it was ready"
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has interrupted a run."""
+    """The exception with which a signal interrupts the start of a run."""
 
 
 class RunStop(Stop):

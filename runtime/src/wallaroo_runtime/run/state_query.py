@@ -107,7 +107,7 @@ class StateQuery:
         return batch, states
 
     def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
-        """Return the micro-batch and the state of a key.
+        """Return the last committed micro-batch, and the state of a key after it.
 
         Args:
             key: The key as text, as `0x` and hexadecimal digits, or as a number, tried in this order.

@@ -60,7 +60,7 @@ class AttachmentStore:
         return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
-        """Return the attachment of a driver, and whether the data of an earlier checkpoint must be removed first.
+        """Return the record of a driver that attaches, and whether data of an earlier checkpoint must be removed first.
 
         Args:
             store: Id of the journal or outbox of this service.

@@ -71,7 +71,7 @@ class Away(RunError):
 
 
 class ServiceClient:
-    """Calls one service.
+    """Calls the methods of one gateway or egress.
 
     Args:
         service: The service, with the driver's epoch.
@@ -102,7 +102,7 @@ class ServiceClient:
                 patience.wait(error)
 
     def look(self, method: str, request: Any, seconds: float) -> Any:
-        """Call a method once.
+        """Call a method once, without a repetition if the service is away.
 
         Args:
             seconds: Deadline of the call.

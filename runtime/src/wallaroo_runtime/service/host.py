@@ -21,7 +21,7 @@ HEARD_S = 2.0  # limit for the wait until a driver asks for the status, which it
 
 
 class ServicePart(Protocol):
-    """A gateway or an egress."""
+    """A gateway or an egress, as `Host` runs it."""
 
     status: StatusFile
 

@@ -130,7 +130,7 @@ def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Serve
 
 
 def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tuple[grpc.Server, str]:
-    """Start a server.
+    """Start the gRPC server of a gateway or an egress.
 
     Args:
         kind: `gateway` or `egress`.

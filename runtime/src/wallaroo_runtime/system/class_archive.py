@@ -110,7 +110,7 @@ def _take_over(archive: Path) -> None:
 
 
 def _prune(directory: Path, program: str) -> None:
-    """Remove abandoned files, and a program's archives except the last used one: each has up to 170 MB."""
+    """Remove abandoned files, and a program's archives except the last used ones: each has up to 170 MB."""
     used = {path: _modified(path) for path in directory.glob(f"{program}-*.jsa")}
     for number, (old, at) in enumerate(sorted(used.items(), key=lambda item: -item[1])):
         if number >= KEPT_OF_A_DAY or (number >= KEPT and time.time() - at > DAY_S):

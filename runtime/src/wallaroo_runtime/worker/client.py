@@ -124,7 +124,7 @@ class CallClient(ABC):
 
 
 class WorkerClient(CallClient):
-    """Opens streams to the worker for a spec, and connects again after the worker has restarted."""
+    """Opens streams to the worker process that a spec describes, and connects again after the worker has restarted."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         super().__init__(spec)
