@@ -9,7 +9,6 @@ from wallaroo_runtime.peer.configuration import gateway_sources
 from wallaroo_runtime.peer.remote import sources_by_gateway
 from wallaroo_runtime.program.application import Application, check_runnable
 from wallaroo_runtime.program.interpreter import check_interpreter
-from wallaroo_runtime.run.gateway_workers import path_of
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.realtime import chosen_mode
 from wallaroo_runtime.topology.model import Topology
@@ -60,7 +59,7 @@ def check_continues(options: RunOptions, application: Application) -> None:
     Raises:
         RunError: R603, R605, R615 or R757 if the program does not fit the checkpoint.
     """
-    checkpoint = path_of(options.checkpoint, application)
+    checkpoint = options.checkpoint.directory(application)
     directory: Directory = LocalDirectory(checkpoint)
     if options.checkpoint.location:
         from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory

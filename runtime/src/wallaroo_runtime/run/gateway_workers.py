@@ -4,19 +4,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.peer.configuration import needs_worker
 from wallaroo_runtime.peer.gateway_workers import HostedWorkers
 from wallaroo_runtime.program.application import Application
-from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
-
-
-def path_of(options: CheckpointOptions, application: Application) -> Path:
-    """Return the directory of a run on this machine: the checkpoint, or the local files for a checkpoint at a URL."""
-    topology = application.topology
-    if not options.location:
-        return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
-    return default_directory(topology.name, topology.workers[0].language, Path(options.location))
+from wallaroo_runtime.run.options import RunOptions
 
 
 def check_setups(options: RunOptions, application: Application) -> None:
@@ -44,7 +35,7 @@ def start_gateway_workers(options: RunOptions, application: Application, stack: 
     Returns:
         gRPC target of each worker, by name.
     """
-    directory = path_of(options.checkpoint, application) / "workers"
+    directory = options.checkpoint.directory(application) / "workers"
     workers = HostedWorkers(application.topology, directory, application.archive, options.spark.worker_python)
     stack.callback(workers.close)
     sources = filter(needs_worker, application.topology.sources())

@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.spark.machine.master import cores, shuffle_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -51,6 +53,13 @@ class CheckpointOptions:
     continues_goka: bool = False
     accepts_changed: bool = False
     topic_reset: str = ""
+
+    def directory(self, application: Application) -> Path:
+        """Return the directory of a run on this machine: the checkpoint, or local files for a checkpoint at a URL."""
+        if self.path is not None and not self.location:
+            return self.path
+        topology, place = application.topology, Path(self.location) if self.location else application.path
+        return default_directory(topology.name, topology.workers[0].language, place)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
 from wallaroo_runtime.run.end_condition import EndCondition, ends_of
 from wallaroo_runtime.run.flow import Flow
-from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_gateway_workers
+from wallaroo_runtime.run.gateway_workers import check_setups, start_gateway_workers
 from wallaroo_runtime.run.goka import tell_left
 from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
@@ -112,7 +112,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
     mode = chosen_mode(options)
     options = replace(options, bounds=mode.bounds(options.bounds))
     check_answer(options.checkpoint.location)
-    held = HeldDirectory.take(path_of(options.checkpoint, application))
+    held = HeldDirectory.take(options.checkpoint.directory(application))
     try:
         if options.checkpoint.fresh:
             start_over(held, topology.name, reporter, ending.stopped.check)
