@@ -29,12 +29,12 @@ class IdempotentCalls:
     Args:
         target: First endpoint of the worker, `unix:PATH`, which stays the same after a restart.
         path: Path of the source in the topology.
-        timeout: Seconds to wait for an answer.
         capability: Capability that the worker must have.
         what: User of the capability, in words, for errors.
+        timeout: Seconds to wait for an answer.
     """
 
-    def __init__(self, target: str, path: str, timeout: float, capability: str, what: str) -> None:
+    def __init__(self, target: str, path: str, capability: str, what: str, timeout: float = RESTART_SECONDS) -> None:
         self.path, self.timeout = path, timeout
         self._channel = grpc.insecure_channel(target, options=OPTIONS)
         self._stub, self._capability, self._what = client(WORKER_SERVICE, self._channel), capability, what
@@ -106,8 +106,8 @@ class WorkerMaker(IdempotentCalls):
     The parameters are those of `IdempotentCalls`.
     """
 
-    def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
-        super().__init__(target, path, timeout, GENERATE, "a generator")
+    def __init__(self, target: str, path: str) -> None:
+        super().__init__(target, path, GENERATE, "a generator")
 
     def make(self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int) -> Generated:
         """Ask for the messages that follow `previous`.
@@ -153,8 +153,8 @@ class WorkerSplitter(IdempotentCalls):
         max_message_bytes: Longest payload that the topology allows.
     """
 
-    def __init__(self, target: str, path: str, max_message_bytes: int, timeout: float = RESTART_SECONDS) -> None:
-        super().__init__(target, path, timeout, SPLIT_FRAMES, "a source that its decoder cuts")
+    def __init__(self, target: str, path: str, max_message_bytes: int) -> None:
+        super().__init__(target, path, SPLIT_FRAMES, "a source that its decoder cuts")
         self.max_message_bytes = max_message_bytes
 
     def split(self, data: bytes) -> tuple[list[int], int]:
@@ -196,7 +196,7 @@ class WorkerShower(IdempotentCalls):
     """Gets states from a worker in readable form, as JSON. Parameters as for `IdempotentCalls`."""
 
     def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
-        super().__init__(target, worker, timeout, SHOW_STATE, "showing states")
+        super().__init__(target, worker, SHOW_STATE, "showing states", timeout)
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
         """Return the states that follow from a state log, in readable form.
