@@ -76,7 +76,7 @@ class _Line:
     def __init__(self, pipeline: Json, number: int, own: Any) -> None:
         self.pipeline, self.number, self.own = pipeline, number, own
         self.before: Json = {}
-        self.place = ""  # place of the previous part
+        self.place = ""  # path of the previous part
 
     def fill(self) -> None:
         sources = list(self._parts("sources"))
