@@ -13,7 +13,7 @@ from wallaroo_runtime.plan.plan import Node
 
 @dataclass(frozen=True, slots=True, order=True)
 class StagePlace:
-    """The place of nodes within a level. All nodes with one place become one stage.
+    """Identifies a future stage within a level (all nodes between two shuffles).
 
     Attributes:
         rank: Number of changes of worker before the nodes.
@@ -26,7 +26,7 @@ class StagePlace:
 
 @dataclass(slots=True)
 class Layout:
-    """Collects the nodes of one level by their place, and then closes each place to a stage.
+    """Collects the nodes of one level (all nodes between two shuffles) by their future stages.
 
     Attributes:
         places: Path of each part that emits messages at this level to its place.
@@ -50,7 +50,7 @@ class Layout:
         return StagePlace(max(ranks), worker)
 
     def add(self, place: StagePlace, node: Node, receive: Callable[[str], Node]) -> None:
-        """Add a node at a place. Each input from another place gets a RECEIVE node first, and is noted as sent."""
+        """Add a node to a future stage, after a RECEIVE node for each input from another stage of the level."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
             if self.places[path] != place and path not in self._received.setdefault(place, set()):
@@ -60,16 +60,16 @@ class Layout:
         nodes.append(node)
 
     def by_place(self, inputs: Iterable[str]) -> Mapping[StagePlace, tuple[str, ...]]:
-        """Group the paths of parts by the places at which these parts emit messages."""
+        """Group inputs, given as paths of sources and steps, by the future stages that emit their messages."""
         paths: dict[StagePlace, tuple[str, ...]] = {}
         for path in inputs:
             paths[self.places[path]] = (*paths.get(self.places[path], ()), path)
         return paths
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
-        """Return each place with its nodes, in the order in which the stages run.
+        """Return the place and the nodes of each future stage, in the order in which the stages run.
 
-        A SEND node follows the nodes for each part whose messages another place receives.
+        A SEND node is added for each source or step whose messages another stage of the level receives.
         """
         order = sorted(self.nodes, key=lambda place: place.rank)  # the sort keeps the order of equal ranks
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]

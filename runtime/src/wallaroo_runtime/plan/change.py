@@ -257,7 +257,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield changes of `table` of a source and `content` of a sink.
+    """Yield changes of `table` of a Kafka source and `content` of a Kafka sink.
 
     The new value may not fit records that were read before, or output that waits for delivery.
     """
@@ -369,7 +369,7 @@ def window_shape(window: Window | None) -> str:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Yield changes after which Spark would not find its stored states: other shuffles or other stages with state."""
+    """Yield changes after which Spark would not find stored states: another number of shuffles, or other stages."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

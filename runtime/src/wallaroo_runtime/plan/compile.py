@@ -53,7 +53,7 @@ class Draft:
     findings: list[Diagnostic] = field(default_factory=list)
 
     def find(self, code: str, part: Part, **values: Any) -> None:
-        """Record a finding about a part of the topology."""
+        """Record a finding about a source, step or sink, because of which the topology is refused."""
         pipeline, kind, number = part.path.split("/")
         component = self.topology.component(part.worker, part.path)
         self.findings.append(
@@ -69,7 +69,7 @@ class Draft:
 
 
 def order_parts(draft: Draft) -> None:
-    """Put every part after its inputs: sources, then steps in document order, then sinks."""
+    """List the sources, steps and sinks so that each is after its inputs: steps in document order, sinks last."""
     draft.parts.update({part.path: part for part in draft.topology.parts()})
 
 
@@ -110,7 +110,7 @@ def check_workers(draft: Draft) -> None:
 
 
 def find_levels(draft: Draft) -> None:
-    """Find the levels at which every part emits messages. Level n is after n shuffles.
+    """Find for every source and step the levels (numbers of shuffles) after which it emits messages.
 
     All steps of one state run at one level, the deepest that any of these steps needs. Moving a step may also move the
     parts downstream of it, so this repeats until nothing moves. A state that feeds itself never settles: it is refused.
@@ -175,7 +175,7 @@ def lay_out(draft: Draft) -> None:
 
 
 def build_stages(draft: Draft) -> None:
-    """Make a stage of each place.
+    """Make the stages of the plan from the nodes that `lay_out` has placed.
 
     Stages at the beginning of a level, which may have state, get the first numbers. The checkpoint has states under
     these numbers, which must not change if a change of worker adds stages.

@@ -16,7 +16,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, slots=True)
 class AppOptions:
-    """The application to run.
+    """Options that name the application to run, its arguments and addresses.
 
     Attributes:
         name: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
@@ -35,7 +35,7 @@ class AppOptions:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
-    """The checkpoint from which a run continues.
+    """Options for the checkpoint from which a run continues.
 
     Attributes:
         path: Directory of the checkpoint; None for the application's default directory.
@@ -64,7 +64,7 @@ class CheckpointOptions:
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The Spark that runs the application.
+    """Options for the Spark that runs the application.
 
     Attributes:
         master: Address of the Spark master.

@@ -157,7 +157,7 @@ def _run(
     checkpoint: Checkpoint,
     ending: RunEnd,
 ) -> str:
-    """Start all parts, watch them and end them. Return the reason of the end."""
+    """Start gateway, egress, query and workers, watch them and end them. Return the reason of the end."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
     mode = chosen_mode(options)
     for finding in open_sources(topology):
@@ -235,7 +235,7 @@ def _start(
     peers: Peers,
     ending: RunEnd,
 ) -> tuple[Flow, "Query"]:
-    """Start all parts while Java starts; `stack` ends them. A signal interrupts the start."""
+    """Start gateway, egress, query and workers while Java starts; `stack` ends them. A signal interrupts the start."""
     topology, mode, logs = application.topology, chosen_mode(options), checkpoint.path / "logs"
     check = ending.stopped.check
     check()

@@ -100,7 +100,7 @@ def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
 
 
 def cluster_of(part: KafkaSource | KafkaSink, use: str = "") -> Cluster:
-    """Return the cluster of a source or sink; `use` is added to its name in errors."""
+    """Return the Kafka cluster of a source or sink, whose name and `use` are in the texts of its errors."""
     return Cluster(part.brokers, connection_settings(resolved(part.options)), place_of(part) + use)
 
 

@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 def channel_to(service: Service) -> grpc.Channel:
-    """Return the channel of this process to a service."""
+    """Return the gRPC channel of this process to a gateway or egress. All calls share it."""
     key = (service.address, service.authority)
     with _lock:
         if key not in _channels:
@@ -60,7 +60,7 @@ def channel_to(service: Service) -> grpc.Channel:
 
 
 def close_channel(service: Service) -> None:
-    """Close the channel of this process to a service."""
+    """Close the gRPC channel of this process to a gateway or egress."""
     with _lock:
         if (channel := _channels.pop((service.address, service.authority), None)) is not None:
             channel.close()

@@ -11,7 +11,7 @@ Place = TypeVar("Place")
 
 
 def refusal(count: int) -> StepCount:
-    """Return the correction of a sink's counts if the sink does not take some messages that its encoder has emitted."""
+    """Return the counts to add at a sink that did not take `count` messages which its encoder has emitted."""
     return Counter(messages_out=-count, dead_letters=count)
 
 
