@@ -28,7 +28,7 @@ from wallaroo_runtime.monitor.delivery import Latencies
 from wallaroo_runtime.monitor.rate import LONG_S, NOW_S, Rates
 from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.plan.compile import compile_topology
-from wallaroo_runtime.run.monitor import since
+from wallaroo_runtime.run.flow import since
 from wallaroo_runtime.service.histogram import Histogram
 from wallaroo_runtime.spark.batch_report import BatchReport
 from wallaroo_runtime.topology.load import load

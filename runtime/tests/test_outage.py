@@ -14,7 +14,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.egress.kafka_session import CREATE_TOPIC, Unavailable
 from wallaroo_runtime.egress.kafka_sink import KafkaSink
-from wallaroo_runtime.run.monitor import Flow, lasting
+from wallaroo_runtime.run.flow import Flow, lasting
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry

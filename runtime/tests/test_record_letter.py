@@ -22,9 +22,9 @@ from wallaroo_runtime.gateway.source_progress import POINT_HEADER
 from wallaroo_runtime.maintenance.replay import read_marks
 from wallaroo_runtime.service._proto import service_pb2
 from wallaroo_runtime.spark.letter_watch import Notable
+from wallaroo_runtime.topology.dead_letter_text import record_place
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
 from wallaroo_runtime.topology.model import KafkaSource
-from wallaroo_runtime.topology.origin import record_place
 
 SOURCE, STEP = "0/sources/0", "0/steps/0"
 LETTERS = 65535

@@ -28,7 +28,7 @@ from wallaroo_runtime.monitor.server import MonitorServer
 from wallaroo_runtime.peer.configuration import gateway_request
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.run.mode import MicroBatchMode
-from wallaroo_runtime.run.observe import start_watch
+from wallaroo_runtime.run.monitor_feed import start_monitor
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.realtime import RealTimeMode
 from wallaroo_runtime.topology.load import load_document
@@ -179,5 +179,5 @@ def notes_of(options: RunOptions, checkpoint: Path) -> list[str]:
     """Return what a run says about its monitor, with PORT for the port."""
     reporter, topology = Mock(), word_count()
     with ExitStack() as stack:
-        start_watch(options, reporter, topology, compile_topology(topology, shuffle_partitions=2), checkpoint, stack)
+        start_monitor(options, reporter, topology, compile_topology(topology, shuffle_partitions=2), checkpoint, stack)
     return [re.sub(r"(?<=:)\d+(?=/)", "PORT", call.args[0]) for call in reporter.note.call_args_list]

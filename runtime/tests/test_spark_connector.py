@@ -9,7 +9,7 @@ import pytest
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.run.options import AppOptions, RunOptions, SparkOptions
-from wallaroo_runtime.run.run import _spark_settings
+from wallaroo_runtime.run.spark_session import spark_settings
 from wallaroo_runtime.run.topics import check_sinks
 from wallaroo_runtime.spark.machine.master import SUBMITTED
 from wallaroo_runtime.spark.source.kafka import check_kafka
@@ -58,7 +58,7 @@ def test_a_run_has_the_jars_that_are_given(monkeypatch: pytest.MonkeyPatch) -> N
     options = RunOptions(AppOptions("app.py"), spark=SparkOptions(conf=conf))
 
     def given(*sinks: SparkSink) -> dict[str, str]:
-        found = _spark_settings(options, Topology("app", (), (Pipeline("p", (), (), sinks),), {}))
+        found = spark_settings(options, Topology("app", (), (Pipeline("p", (), (), sinks),), {}))
         return {name: value for name, value in found.items() if "jars" in value}
 
     path = f"/jars/spark-sql-kafka.jar{os.pathsep}/jars/other.jar"

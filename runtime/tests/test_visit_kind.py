@@ -9,10 +9,10 @@ from support.valid_topology import VALID
 from wallaroo.message.frame import TICK_PORT, VISIT_PORT, encode_frame, read_frame, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.memory.crossing import controls_of
 from wallaroo_runtime.memory.source_frame import tick_frame, visit_frame
 from wallaroo_runtime.plan import compile_topology, explain
 from wallaroo_runtime.plan.change import Impact, compare
-from wallaroo_runtime.plan.crossing import controls_of
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.worker.capability import needed

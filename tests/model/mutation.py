@@ -16,9 +16,9 @@ from model.nursery import WORKER_FAULT
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame, read_frame, split_frames
 from wallaroo_runtime.memory import BatchResult, Engine, engine
 from wallaroo_runtime.memory.calls import StateSession
+from wallaroo_runtime.memory.crossing import Crossing
 from wallaroo_runtime.memory.engine import FrameRow
 from wallaroo_runtime.memory.store import BucketLog
-from wallaroo_runtime.plan.crossing import Crossing
 from wallaroo_runtime.storage.journal.reader import JournalReader
 
 Planted = tuple[Any, str, Any]

@@ -537,6 +537,7 @@ func (x *Node) GetVisits() []string {
 	return nil
 }
 
+// Names the stage that a stream runs, and the Spark task that calls it.
 type Opening struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Application string                 `protobuf:"bytes,1,opt,name=application,proto3" json:"application,omitempty"`
@@ -952,6 +953,7 @@ func (*Reply_Failure) isReply_Kind() {}
 
 func (*Reply_Released) isReply_Kind() {}
 
+// Messages for a stage without state.
 type Data struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`  // 0, 1, 2, ... within the stream
@@ -1020,6 +1022,7 @@ func (x *Data) GetAlone() bool {
 	return false
 }
 
+// One frame of results of Data or of a bucket call.
 type Output struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`   // index of the data, or number of the bucket call, to which it belongs
@@ -1088,6 +1091,7 @@ func (x *Output) GetFrame() []byte {
 	return nil
 }
 
+// The end of the replies to Data, or to a bucket call.
 type Done struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -1172,6 +1176,7 @@ func (x *Done) GetVisits() []*Visited {
 	return nil
 }
 
+// The numbers of messages at a source, step or sink in one call.
 type StepCount struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"`
@@ -1528,6 +1533,7 @@ func (x *Released) GetIndex() uint64 {
 	return 0
 }
 
+// The worker has no copy of the bucket's state with the version of the call, and asks for the bucket's log.
 type NeedState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
@@ -1580,10 +1586,11 @@ func (x *NeedState) GetRollback() bool {
 	return false
 }
 
+// The states that a bucket call has changed, as entries for the bucket's log.
 type StateChange struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Entries       [][]byte               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // frames of serialized states: each has at most about 1 MiB, or one state or piece of at most 4 MiB with its key
+	Entries       [][]byte               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // frames of serialized states: each has at most about 1 MiB, or one state, or one piece of a large state, of at most 4 MiB with its key
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1632,7 +1639,7 @@ func (x *StateChange) GetEntries() [][]byte {
 	return nil
 }
 
-// A visit. It is the value of the only message in a frame of port 65533.
+// A visit: a call of user code for every key that has state. It is the value of the only message in a frame of port 65533.
 type Visit struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            uint64                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // rising number from one gateway
@@ -1765,7 +1772,7 @@ func (x *Visited) GetFailed() uint64 {
 type SplitRequest struct {
 	state           protoimpl.MessageState `protogen:"open.v1"`
 	Path            string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // path of the source
-	Data            []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"` // begins at the border of a message
+	Data            []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"` // begins with the beginning of a message
 	MaxMessageBytes uint64                 `protobuf:"varint,3,opt,name=max_message_bytes,json=maxMessageBytes,proto3" json:"max_message_bytes,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -2037,7 +2044,7 @@ func (x *GenerateReply) GetFailure() *Failure {
 type ShowStateRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Stage         *Stage                 `protobuf:"bytes,1,opt,name=stage,proto3" json:"stage,omitempty"`     // a stage that begins with state
-	Entries       [][]byte               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // entries of its state log, oldest first; all pieces of a state
+	Entries       [][]byte               `protobuf:"bytes,2,rep,name=entries,proto3" json:"entries,omitempty"` // entries of its state log, oldest first; a large state with all its pieces
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

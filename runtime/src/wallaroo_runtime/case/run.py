@@ -6,8 +6,8 @@ from pathlib import Path
 from wallaroo_runtime.case.case import FILE, RECORDS, Case, CaseResult, bad
 from wallaroo_runtime.case.topics import feed_records, topic_lines
 from wallaroo_runtime.memory.start import start
+from wallaroo_runtime.topology.dead_letter_text import letter_words
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Topology
-from wallaroo_runtime.topology.origin import letter_words
 
 LATER = timedelta(hours=1)  # all windows of a case end within this time
 MAX_LETTERS = 5

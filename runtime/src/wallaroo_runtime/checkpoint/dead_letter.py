@@ -17,7 +17,7 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.durable.file import damage
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.service.attachment import ATTACHMENT_FILE
-from wallaroo_runtime.topology.origin import record_place, shown_key
+from wallaroo_runtime.topology.dead_letter_text import record_place, shown_key
 
 FOLDER = "dead-letters"
 NUMBER_BYTES = 8  # size of an integer key

@@ -19,7 +19,7 @@ from wallaroo_runtime.console.table import number, print_table, room, table, tex
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.maintenance.prune_dead_letters import prune
 from wallaroo_runtime.maintenance.replay import Replay, read_marks
-from wallaroo_runtime.topology.origin import record_words
+from wallaroo_runtime.topology.dead_letter_text import record_words
 
 WHOLE = 24  # least width of times, ids and codes, which are not shortened
 COLUMNS = (

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a bucket's state; (0, 0) is the empty state."""
+    """A version of a bucket's state. A worker whose copy has another one loads it again; (0, 0) is the empty state."""
 
     counter: int = 0
     nonce: int = 0
@@ -42,7 +42,12 @@ class CallResult:
 
 
 def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
-    """Yield each group, and whether another group follows. If there are no groups, yield one empty group."""
+    """Yield each group, and whether another group follows. If there are no groups, yield one empty group.
+
+    Example:
+        >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]
+        [([b'ab', b'c'], True), ([b'de'], False)]
+    """
     held: list[T] | None = None
     for group in groups:
         if held is not None:
@@ -97,12 +102,7 @@ def _out_of_turn(client: CallClient, kind: str | None, index: int) -> Exception:
 
 
 class StateSession:
-    """The bucket calls of one stage in one micro-batch, with one stream to each endpoint that serves its buckets.
-
-    Example:
-        >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]
-        [([b'ab', b'c'], True), ([b'de'], False)]
-    """
+    """The bucket calls of one stage in one micro-batch, with one stream to each endpoint that serves its buckets."""
 
     def __init__(self, client: CallClient, opening: pb.Opening) -> None:
         self.client, self.opening = client, opening

@@ -8,9 +8,9 @@ from itertools import chain
 from wallaroo.message.frame import CONTROL_PORTS, DEAD_LETTER_PORT, TICK_PORT, read_header
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.memory.calls import StateSession, run_data
+from wallaroo_runtime.memory.crossing import Crossing, controls_of, frames_of_ports, messages_by_port
 from wallaroo_runtime.memory.store import LogStore
 from wallaroo_runtime.plan import NodeKind, Plan, Stage
-from wallaroo_runtime.plan.crossing import Crossing, controls_of, frames_of_ports, messages_by_port
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.storage.outbox.letter_tail import letters_of
 from wallaroo_runtime.topology.error_policy import ErrorPolicy, stop_at_dead_letter
@@ -61,7 +61,7 @@ class BatchResult:
     fired: int = 0
 
     def take(self, output: pb.Output) -> None:
-        """Add an output that no later level needs to the results."""
+        """Add an output to the results: a frame of a sink, or a dead letter."""
         if output.port == DEAD_LETTER_PORT:
             self.letters.append(output.frame)
         else:
@@ -139,7 +139,7 @@ class Engine:
         )
 
     def _begin(self, task: int, calls: Sequence[bytes], batch: BatchResult) -> Iterator[FrameRow]:
-        """Run the stages of level 0 for one task, and yield the rows for the first shuffle."""
+        """Run the stages with the sources (level 0) for one task, and yield the rows for the first shuffle."""
         stages = self.plan.levels[0]
         is_table = self._tables.issuperset(chain.from_iterable(map(messages_by_port, calls)))
         crossing, ordinal = Crossing(stages), FIRST_OF_TABLE if is_table else 0
@@ -155,7 +155,7 @@ class Engine:
             yield from self._controls(calls, controls)
 
     def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[FrameRow]:
-        """Yield each tick and visit in the calls as a row for every bucket."""
+        """Yield a row for every bucket for each tick and visit among the frames of the calls."""
         for data in calls:
             for sequence, frame in controls_of(data, ports):
                 port = read_header(frame).port
@@ -173,7 +173,7 @@ class Engine:
             yield FrameRow(output.bucket, sequence, ordinal, output.port, output.frame)
 
     def _level(self, depth: int, rows: list[FrameRow], batch: BatchResult) -> list[FrameRow]:
-        """Run the buckets of a level, and return the rows for the next shuffle."""
+        """Run the stages after `depth` shuffles for each bucket, and return the rows for the next shuffle."""
         if self._shuffle is not None:
             self._shuffle(rows)
         buckets: dict[int, list[FrameRow]] = defaultdict(list)
@@ -205,7 +205,7 @@ class Engine:
         sessions: Mapping[str, StateSession],
         batch: BatchResult,
     ) -> Iterator[FrameRow]:
-        """Run the stages of a level for a bucket, and yield the rows for the next shuffle.
+        """Run the stages between two shuffles for a bucket, and yield the rows for the next shuffle.
 
         A stage with state runs its rows, another stage runs the messages from earlier stages.
         """

@@ -64,7 +64,7 @@ class LocalSplitter:
         self._client, self._path, self._limit = client, path, max_message_bytes
 
     def split(self, data: bytes) -> tuple[list[int], int]:
-        """Cut bytes that begin at a message boundary. Return the lengths, and the length of the next message or 0.
+        """Cut bytes that begin with a message. Return the lengths of whole messages, and of the next one (0: unknown).
 
         Raises:
             RunError: The error of the decoder.

@@ -1,4 +1,4 @@
-"""Orders the messages of sinks; groups and completes the messages that a test sends, as Kafka or Spark would."""
+"""Completes the messages that a test sends, as Kafka or Spark would, and orders the messages that sinks get."""
 
 import json
 from collections import Counter
@@ -14,8 +14,8 @@ from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.memory_message import Message, Record
 from wallaroo.message.timer import FIRST_MS, ms_of
 from wallaroo.worker.value.kafka_record import write_record
+from wallaroo_runtime.memory.argument import refused
 from wallaroo_runtime.memory.engine import BatchResult
-from wallaroo_runtime.memory.part import refused
 from wallaroo_runtime.storage.outbox.sink_record import columns_of
 from wallaroo_runtime.topology.model import Source, SparkSource
 
@@ -33,7 +33,7 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
 
 
 def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Yield consecutive messages in groups. The flag of a group is True for payloads, and False for objects."""
+    """Group consecutive messages of one form, and yield each group after a flag: True for bytes, False for objects."""
     group: list[Message] = []
     was_payload = False
     for message in messages:
@@ -48,7 +48,9 @@ def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
 
 
 def with_row_time(source: Source, message: Message) -> Message:
-    """Return a message with the time from its row. It is unchanged if it has a time, or if it is no whole row.
+    """Return a message with the event time that Spark would find in its row.
+
+    The message stays as it is if it has a time, or if its source is not one of Spark with whole rows.
 
     Raises:
         RunError: R721 for a value that is no time in Spark, or if only Spark can find the time.

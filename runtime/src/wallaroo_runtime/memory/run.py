@@ -16,10 +16,10 @@ from wallaroo.worker.host.call import CallRunner
 from wallaroo.worker.value.kafka_record import read_record
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
+from wallaroo_runtime.memory.argument import check_payloads, chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
 from wallaroo_runtime.memory.message import Numbering, in_order, runs, with_row_time
-from wallaroo_runtime.memory.part import check_payloads, chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.source_frame import repeat_last_tick, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.store import foreign_state, read_states, state_names
 from wallaroo_runtime.memory.topic import TopicFeed, written_record
@@ -263,7 +263,7 @@ class MemoryRun:
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the committed states of all keys. In Python they are objects, else states of groups or bytes.
+        """Return the committed states of all keys. In Python they are objects, else bytes or states of Goka groups.
 
         Raises:
             RunError: R720 if there is no such state.
@@ -375,7 +375,7 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Start the workers in other processes, because each of them reports at its start which topics it looks up."""
+        """Start the workers in other processes: at its start each reports the topics that it reads as tables."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()

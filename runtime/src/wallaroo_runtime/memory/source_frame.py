@@ -59,7 +59,7 @@ def visit_frame(sequence: int, now_ms: int, visit: pb.Visit) -> bytes:
 
 
 def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int) -> list[bytes]:
-    """Return the first, the last and at most about `MOST_TICKS` other ticks of a gateway while time passes.
+    """Return the ticks that a gateway would write while time passes: the first, the last, and about `MOST_TICKS` more.
 
     The first tick has the present time, so that a key is silent for exactly the time that passes.
 

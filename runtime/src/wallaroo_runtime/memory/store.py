@@ -48,6 +48,11 @@ class LogStore:
 
     Args:
         small_log_bytes: The largest size of changes for which a log needs no snapshot.
+
+    Example:
+        >>> store, size = LogStore(), 1_000_000
+        >>> [store.wants_snapshot(0, BucketLog(snapshot_bytes=size, change_bytes=each)) for each in (size, size + 1)]
+        [False, True]
     """
 
     def __init__(self, small_log_bytes: int = SMALL_LOG_BYTES) -> None:
@@ -61,8 +66,13 @@ class LogStore:
         return self._changed.get(key) or self._committed.get(key) or BucketLog()
 
     def wants_snapshot(self, bucket: int, log: BucketLog) -> bool:
-        """Say whether a log needs a snapshot, because its changes are larger than the last snapshot."""
-        return is_due(bucket, log.snapshot_bytes, log.change_bytes, self._small_log_bytes)
+        """Say whether a log needs a snapshot, because its changes are larger than the last snapshot.
+
+        The changes may be 1 to 2 times as large, by bucket. Buckets grow at the same rate, so with one ratio for all,
+        one micro-batch would write all states of an application.
+        """
+        most = min(log.snapshot_bytes * (1 + bucket * GOLDEN_RATIO % 1), LARGE_LOG_BYTES)
+        return log.change_bytes > max(most, self._small_log_bytes)
 
     def put(self, stage: str, bucket: int, log: BucketLog) -> None:
         """Replace the log of a bucket, in the micro-batch in progress."""
@@ -84,33 +94,8 @@ class LogStore:
                 yield log.entries
 
 
-def compaction_ratio(bucket: int) -> float:
-    """Return the ratio of changes to snapshot at which the log of a bucket is compacted: 1 to 2, by bucket.
-
-    Buckets grow at the same rate. With one ratio for all, one micro-batch would write all states of an application.
-    """
-    return 1 + bucket * GOLDEN_RATIO % 1
-
-
-def is_due(bucket: int, snapshot_bytes: int, change_bytes: int, small_bytes: int = SMALL_LOG_BYTES) -> bool:
-    """Return whether a log must be compacted.
-
-    Args:
-        bucket: Number of the bucket.
-        snapshot_bytes: Size of the state when it was last written whole.
-        change_bytes: Size of the changes since then.
-        small_bytes: Changes up to this size are not worth a snapshot.
-
-    Example:
-        >>> is_due(0, snapshot_bytes=1_000_000, change_bytes=900_000), is_due(0, 1_000_000, 1_100_000)
-        (False, True)
-    """
-    most = min(snapshot_bytes * compaction_ratio(bucket), LARGE_LOG_BYTES)
-    return change_bytes > max(most, small_bytes)
-
-
 def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int, bytes]]:
-    """Return the committed states with a name: encoding and bytes for each key."""
+    """Return the committed states of all keys, with their encoding, of the state with a name."""
     of_ports: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:
         ports = {node.state_port for node in stage.nodes if node.kind in STATE_ENTRIES and node.state == name}
@@ -121,7 +106,7 @@ def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int
 
 
 def foreign_state(data: bytes) -> GroupState | bytes:
-    """Return the state of a program in another language: for a group a `GroupState`, else bytes."""
+    """Return the state of a program in another language: for a Goka group a `GroupState`, else bytes."""
     mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
     start = next((at + len(mark) for at in (0, TIMES_BYTES) if data.startswith(mark, at)), 0)
     return GroupState.from_bytes(data[start:]) if start else data

@@ -20,7 +20,7 @@ Group = tuple[KafkaSource, list[Message]]
 
 
 class TopicFeed:
-    """The topics of an application's sources and sinks.
+    """The Kafka topics of an application's sources and sinks, in memory.
 
     Args:
         topology: Topology of the application.
@@ -75,7 +75,7 @@ class TopicFeed:
         )
 
     def unfed(self) -> list[str]:
-        """Return the empty topics that only other programs write. A loop of a group is not among them."""
+        """Return the topics that sources read, that have no records, and that no sink of the application writes."""
         return [topic for topic in self._readers if topic not in self._written and not self.topics.records(topic)]
 
     def _is_looked_up(self, topic: str) -> bool:

@@ -3,6 +3,6 @@
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
 from wallaroo_runtime.plan.graph import dot, mermaid
-from wallaroo_runtime.plan.plan import ENTRIES, EXITS, Node, NodeKind, Plan, Stage
+from wallaroo_runtime.plan.plan import Node, NodeKind, Plan, Stage
 
-__all__ = ["ENTRIES", "EXITS", "Node", "NodeKind", "Plan", "Stage", "compile_topology", "dot", "explain", "mermaid"]
+__all__ = ["Node", "NodeKind", "Plan", "Stage", "compile_topology", "dot", "explain", "mermaid"]

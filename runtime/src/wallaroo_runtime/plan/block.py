@@ -1,14 +1,17 @@
-"""Numbers the blocks of origins, by which the egress recognizes repeated results of real-time mode after a kill."""
+"""Numbers origins. An origin stands for one bucket of one stage, in Spark's store and for results at the egress."""
 
 from wallaroo_runtime.plan.plan import Plan
 
 
 def blocks_of(plan: Plan) -> dict[str, int]:
-    """Return for each stage the number of its first block of origins.
+    """Return for each stage the number of its first block of origins. A block has one origin for each bucket.
 
-    Stages with state have the first blocks, in the order of the stages. Spark's store has their states under these
-    numbers, which must not change when other stages are added or removed. A stage without state has one block for each
-    pair of an entry and a stage that may send to this entry, i.e. any stage with an earlier block.
+    Spark's store keeps the state of a bucket under its origin. In real-time mode the egress also counts results by
+    origin, to recognize repeated results after a kill.
+
+    Stages with state have the first blocks, in the order of the stages, because their numbers must not change when
+    other stages are added or removed. A stage without state has one block for each pair of an entry and a stage that
+    may send to this entry, i.e. any stage with an earlier block.
     """
     blocks = {stage.id: number for number, stage in enumerate(stage for stage in plan.stages if stage.has_state)}
     free = len(blocks)

@@ -1,25 +1,23 @@
-"""Cuts a level into stages where messages pass from one worker to another without a shuffle.
+"""Cuts a level (all nodes between two shuffles) into stages where messages pass from one worker to another.
 
-Within a level, the place of a node is its worker, and the number of borders between workers before the node. The nodes
-of one place make one stage. The stages of a level run one after the other in the same task, and receive the messages
-that earlier stages sent.
+Within a level, the place of a node is its worker, and the number of changes of worker before the node. The nodes of one
+place make one stage. The stages of a level run one after the other in the same task, and receive the messages that
+earlier stages sent.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from wallaroo_runtime.plan.plan import Node, NodeKind
-
-NATIVE = "native"
+from wallaroo_runtime.plan.plan import Node
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class StagePlace:
-    """The place of a stage within a level. Stages are made from places later.
+    """Identifies a future stage within a level (all nodes between two shuffles).
 
     Attributes:
-        rank: Number of borders before the stage.
-        worker: Name of the worker that runs the stage.
+        rank: Number of changes of worker before the nodes.
+        worker: Name of the worker that runs the nodes.
     """
 
     rank: int
@@ -28,7 +26,7 @@ class StagePlace:
 
 @dataclass(slots=True)
 class Layout:
-    """The nodes of one level, by place.
+    """Collects the nodes of one level (all nodes between two shuffles) by their future stages.
 
     Attributes:
         places: Path of each part that emits messages at this level to its place.
@@ -42,17 +40,17 @@ class Layout:
     _received: dict[StagePlace, set[str]] = field(default_factory=dict)
 
     def enter(self, worker: str, node: Node) -> None:
-        """Add a node at the beginning of the level, through which data enters a worker."""
+        """Add an entry node at the beginning of the level: a source, or a state step that reads a shuffle."""
         self.places[node.path] = StagePlace(0, worker)
         self.nodes.setdefault(StagePlace(0, worker), []).append(node)
 
     def follow(self, worker: str, inputs: Sequence[str]) -> StagePlace:
-        """Return the place of a node that a worker runs after its inputs."""
+        """Return the place of a node of `worker` that reads `inputs`. Its stage runs after the stages of all inputs."""
         ranks = (self.places[path].rank + (self.places[path].worker != worker) for path in inputs)
         return StagePlace(max(ranks), worker)
 
     def add(self, place: StagePlace, node: Node, receive: Callable[[str], Node]) -> None:
-        """Add a node at a place. Put a RECEIVE before the node for each input from another place."""
+        """Add a node to a future stage, after a RECEIVE node for each input from another stage of the level."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
             if self.places[path] != place and path not in self._received.setdefault(place, set()):
@@ -62,19 +60,16 @@ class Layout:
         nodes.append(node)
 
     def by_place(self, inputs: Iterable[str]) -> Mapping[StagePlace, tuple[str, ...]]:
-        """Group paths by their places."""
+        """Group inputs, given as paths of sources and steps, by the future stages that emit their messages."""
         paths: dict[StagePlace, tuple[str, ...]] = {}
         for path in inputs:
             paths[self.places[path]] = (*paths.get(self.places[path], ()), path)
         return paths
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
-        """Return all places in the order of their stages, with their nodes and a SEND for each path that they send."""
+        """Return the place and the nodes of each future stage, in the order in which the stages run.
+
+        A SEND node is added for each source or step whose messages another stage of the level receives.
+        """
         order = sorted(self.nodes, key=lambda place: place.rank)  # the sort keeps the order of equal ranks
         return [(place, (*self.nodes[place], *map(send, self.sent.get(place, {})))) for place in order]
-
-
-def crossing(kind: NodeKind, path: str, port: int, codec: str, *, keys: bool, timestamps: bool) -> Node:
-    """Return a SEND or RECEIVE node for the messages of the part at `path`."""
-    inputs = (path,) if kind is NodeKind.SEND else ()
-    return Node(path, kind, inputs, port, codec="" if codec == NATIVE else codec, keys=keys, timestamps=timestamps)

@@ -36,7 +36,7 @@ ADDRESSES = ("--in", "-i", "--out", "-o")
 
 
 class Impact(IntEnum):
-    """The effect of a change on a checkpoint."""
+    """The effect of a change on a checkpoint of the old version."""
 
     SAFE = 0
     UNKNOWN = 1
@@ -81,7 +81,7 @@ def compare(old: Topology, new: Topology) -> list[Change]:
 
 
 def called(part: Part) -> str:
-    """Return the words for a part in a message: kind, name and path."""
+    """Return the text that names a part in messages: kind, name and path, e.g. `step "count" (0/steps/1)`."""
     return f'{part.path.split("/")[1][:-1]} "{part.name}" ({part.path})'
 
 
@@ -125,7 +125,7 @@ def _is_start(what: str, old: Worker, new: Worker) -> bool:
 
 
 def without_places(command: Iterable[str]) -> list[str]:
-    """Return a command with file names in place of absolute paths.
+    """Return a command with file names in place of absolute paths, to compare commands of a program that has moved.
 
     Example:
         >>> without_places(["/usr/bin/node", "--strict", "/tmp/b001/app.js"])
@@ -135,7 +135,7 @@ def without_places(command: Iterable[str]) -> list[str]:
 
 
 def without_addresses(args: Iterable[str]) -> list[str]:
-    """Return the arguments of a program without the addresses of its sources and sinks.
+    """Return the arguments of a program without the addresses of its sources and sinks, to compare the others.
 
     Example:
         >>> without_addresses(["--in", "h:1", "--out=h:2", "-o", "h:2", "--strict", "1"])
@@ -243,7 +243,7 @@ def _differences(old: Part, new: Part, matched: Mapping[str, str]) -> Iterator[C
 
 
 def _gone_functions(old: Step, new: Step | None) -> Iterator[Change]:
-    """Yield the visits and timers of a step that a version no longer has; `new` is None if the step is gone."""
+    """Yield a change for the visits and for the timers that a step no longer has; `new` is None if the step is gone."""
     part = new or old
     fates = {"visit": "come to no key if it is in the journal", "timer": "not run for keys that have set it"}
     for what, text in fates.items():
@@ -257,7 +257,10 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield changes of `table` and `content`, which may not fit records that were read, or that wait for delivery."""
+    """Yield changes of `table` of a Kafka source and `content` of a Kafka sink.
+
+    The new value may not fit records that were read before, or output that waits for delivery.
+    """
     if isinstance(old, KafkaSource) and isinstance(new, KafkaSource) and old.table != new.table:
         text = _was(f"table of {called(new)}", old.table, new.table)
         if new.table:
@@ -315,11 +318,9 @@ def _state_changes(old: Topology, new: Topology) -> Iterator[Change]:
         now = after.get(name)
         if now is None:
             other = steps.get(matched.get(step.path, ""))
-            is_renamed = other is not None and other.state is not None and other.state.name not in before
-            text = f'state "{name}" of {called(step)} is gone'
-            if is_renamed and other is not None and other.state is not None:
-                text = _was(f"state of {called(other)}", f'"{name}"', f'"{other.state.name}"')
-            path = other.path if is_renamed and other is not None else step.path
+            text, path = f'state "{name}" of {called(step)} is gone', step.path
+            if other is not None and other.state is not None and other.state.name not in before:  # it was renamed
+                text, path = _was(f"state of {called(other)}", f'"{name}"', f'"{other.state.name}"'), other.path
             yield Change(Impact.BREAKS_STATE, path, f"{text}; what it has kept would be lost")
             continue
         yield from _one_state(name, (old, step), (new, now))
@@ -368,7 +369,7 @@ def window_shape(window: Window | None) -> str:
 
 
 def _plan_changes(old: Topology, new: Topology) -> Iterator[Change]:
-    """Yield changes of the keys of Spark's state: changes of the number of shuffles, and of the stages with state."""
+    """Yield changes after which Spark would not find stored states: another number of shuffles, or other stages."""
     plans = [compile_topology(topology, shuffle_partitions=1) for topology in (old, new)]
     depths = [len(plan.levels) - 1 for plan in plans]
     if depths[0] != depths[1]:

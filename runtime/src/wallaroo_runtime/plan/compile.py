@@ -6,42 +6,43 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import TOPOLOGY, RunError
-from wallaroo_runtime.plan.border import NATIVE, Layout, crossing
+from wallaroo_runtime.plan.border import Layout
 from wallaroo_runtime.plan.bucket import bucket_ids
 from wallaroo_runtime.plan.graph import inputs_of
 from wallaroo_runtime.plan.plan import MAX_PORTS, Node, NodeKind, Plan, Stage
 from wallaroo_runtime.plan.port import Ports, first_ports
-from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, Step, Topology
+from wallaroo_runtime.topology.model import STATE_KINDS, Part, Sink, Source, State, Step, Topology
 
+NATIVE = "native"  # codec of messages that only one worker can read
 # Steps that give each message a new key.
 KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
 @dataclass
 class Draft:
-    """The parts of a plan that the passes fill in.
+    """An unfinished plan. Each pass of the compiler fills in some fields, which later passes read.
+
+    Level n of a plan has the nodes after n shuffles.
 
     Attributes:
         topology: The topology to compile.
         bucket_ids: The chosen id of each bucket.
-        given: The ports of sources, state steps and sinks, which are known before compilation.
+        ports: The ports of sources, state steps and sinks, which are known before compilation.
         parts: All sources, steps and sinks by path, each after its inputs.
-        ports: Path of each part to its port.
         entry_levels: Name of each state to the level at which all steps with the state run.
         timed: Paths of parts whose messages carry times: steps of states with times, and all parts upstream of them.
         arriving: Paths of parts upstream of steps by time of arrival, and of no step by time in the data.
         levels: Path of each part to the levels at which it emits messages; for a sink, at which it is an exit.
         carried: Paths of sources and steps whose messages must keep their key, because a later step uses it.
-        layouts: The nodes of each level, by future stage.
+        layouts: The nodes of each level, by place. Each place becomes a stage.
         stages: The stages of each level.
         findings: The reasons why the topology cannot be compiled.
     """
 
     topology: Topology
     bucket_ids: tuple[int, ...]
-    given: Ports
+    ports: Ports
     parts: dict[str, Part] = field(default_factory=dict)
-    ports: dict[str, int] = field(default_factory=dict)
     entry_levels: dict[str, int] = field(default_factory=dict)
     timed: set[str] = field(default_factory=set)
     arriving: set[str] = field(default_factory=set)
@@ -52,7 +53,7 @@ class Draft:
     findings: list[Diagnostic] = field(default_factory=list)
 
     def find(self, code: str, part: Part, **values: Any) -> None:
-        """Record a finding about a part of the topology."""
+        """Record a finding about a source, step or sink, because of which the topology is refused."""
         pipeline, kind, number = part.path.split("/")
         component = self.topology.component(part.worker, part.path)
         self.findings.append(
@@ -68,19 +69,18 @@ class Draft:
 
 
 def order_parts(draft: Draft) -> None:
-    """Put every part after its inputs: sources, then steps in document order, then sinks."""
+    """List the sources, steps and sinks so that each is after its inputs: steps in document order, sinks last."""
     draft.parts.update({part.path: part for part in draft.topology.parts()})
 
 
-def number_ports(draft: Draft) -> None:
-    """Copy the ports of sources, state steps and sinks from `Draft.given`."""
+def count_ports(draft: Draft) -> None:
+    """Refuse a topology if the header of a frame has no room for the numbers of its ports."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
-    count = draft.given.next + crossings
+    count = draft.ports.next + crossings
     if count > MAX_PORTS:
         size = f"{count} sources, state steps and sinks"
         too_many = Diagnostic.of("T104", pointer="/pipelines", what="the application", size=size, limit=MAX_PORTS)
         draft.findings.append(too_many)
-    draft.ports.update(draft.given.parts)
 
 
 def check_workers(draft: Draft) -> None:
@@ -110,7 +110,7 @@ def check_workers(draft: Draft) -> None:
 
 
 def find_levels(draft: Draft) -> None:
-    """Find the levels at which every part emits messages.
+    """Find for every source and step the levels (numbers of shuffles) after which it emits messages.
 
     All steps of one state run at one level, the deepest that any of these steps needs. Moving a step may also move the
     parts downstream of it, so this repeats until nothing moves. A state that feeds itself never settles: it is refused.
@@ -162,7 +162,7 @@ def takes_key(step: Step) -> bool:
 
 
 def lay_out(draft: Draft) -> None:
-    """Give every node its place within its levels. Each place becomes a stage."""
+    """Give every node a place within its levels: its worker, and the number of changes of worker before it."""
     for level in range(1 + max(draft.entry_levels.values(), default=0)):
         layout = Layout()
         for worker, node in _entries(draft, level):
@@ -175,7 +175,11 @@ def lay_out(draft: Draft) -> None:
 
 
 def build_stages(draft: Draft) -> None:
-    """Make the stages. Stages at the beginning of a level get the first numbers, because states have their numbers."""
+    """Make the stages of the plan from the nodes that `lay_out` has placed.
+
+    Stages at the beginning of a level, which may have state, get the first numbers. The checkpoint has states under
+    these numbers, which must not change if a change of worker adds stages.
+    """
     bucket_count = len(draft.bucket_ids)
     closed = [layout.close(lambda path: _crossing(draft, NodeKind.SEND, path)) for layout in draft.layouts]
     beginnings = sum(place.rank == 0 for level in closed for place, _ in level)
@@ -190,37 +194,34 @@ def build_stages(draft: Draft) -> None:
 
 
 def _entries(draft: Draft, level: int) -> Iterator[tuple[str, Node]]:
+    ports = draft.ports.parts
     for part in draft.parts.values():
         if isinstance(part, Source) and level == 0:
-            yield (
-                part.worker,
-                Node(part.path, NodeKind.SOURCE, port=draft.ports[part.path], arrival=part.path in draft.arriving),
-            )
-        if isinstance(part, Step) and part.state is not None:
-            state, port = part.state.name, draft.ports[part.path]
-            state_port, codec = draft.given.states[state], _codec_into(draft, part)
-            if draft.entry_levels[state] == level:
-                kind = NodeKind[part.kind.upper()]
-                node = Node(
-                    part.path,
-                    kind,
-                    (),
-                    port,
-                    state,
-                    state_port,
-                    component=part.component,
-                    codec=codec,
-                    ttl_ms=part.state.ttl_ms,
-                    event_time=part.time == "event",
-                    timers=part.timers,
-                    sessions=part.window is not None and part.window.kind == "session",
-                    visits=part.visits,
-                )
-                yield part.worker, node
+            is_arriving = part.path in draft.arriving
+            yield part.worker, Node(part.path, NodeKind.SOURCE, port=ports[part.path], arrival=is_arriving)
+        if isinstance(part, Step) and part.state is not None and draft.entry_levels[part.state.name] == level:
+            yield part.worker, _state_node(draft, part, part.state)
+
+
+def _state_node(draft: Draft, step: Step, state: State) -> Node:
+    return Node(
+        step.path,
+        NodeKind[step.kind.upper()],
+        port=draft.ports.parts[step.path],
+        state=state.name,
+        state_port=draft.ports.states[state.name],
+        component=step.component,
+        codec=_codec_into(draft, step),
+        ttl_ms=state.ttl_ms,
+        event_time=step.time == "event",
+        timers=step.timers,
+        sessions=step.window is not None and step.window.kind == "session",
+        visits=step.visits,
+    )
 
 
 def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -> None:
-    """Add the node of a part after its inputs. The worker of the inputs finds a key if this needs no user code."""
+    """Add the node of a part after its inputs. If a key needs no user code, the worker of the inputs computes it."""
 
     def receive(path: str) -> Node:
         return _crossing(draft, NodeKind.RECEIVE, path)
@@ -231,7 +232,7 @@ def _follow(draft: Draft, layout: Layout, part: Part, inputs: tuple[str, ...]) -
         return
     place = layout.follow(part.worker, inputs)
     if isinstance(part, Sink):
-        node = Node(part.path, NodeKind.SINK, inputs, draft.ports[part.path])
+        node = Node(part.path, NodeKind.SINK, inputs, draft.ports.parts[part.path])
     elif isinstance(part, Step) and part.state is not None:
         node = _key_node(draft, part, inputs)
     else:
@@ -247,7 +248,7 @@ def _key_node(draft: Draft, step: Step, inputs: tuple[str, ...]) -> Node:
         step.path,
         NodeKind.KEY,
         inputs,
-        draft.ports[step.path],
+        draft.ports.parts[step.path],
         timestamps=step.path in draft.timed,
         codec=_codec_into(draft, step),
         keys=takes_key(step),
@@ -262,18 +263,22 @@ def _codec_into(draft: Draft, step: Step) -> str:
 
 
 def _crossing(draft: Draft, kind: NodeKind, path: str) -> Node:
-    """Return a SEND or RECEIVE. Its messages exist only within a task, so the checkpoint does not keep its port."""
+    """Return the SEND or RECEIVE node for messages of a part that pass to another stage of the same level.
+
+    The messages exist only within a task, so the checkpoint does not keep the node's port.
+    """
     part = draft.parts[path]
     assert not isinstance(part, Sink)
-    port = draft.given.next + list(draft.parts).index(path)
+    port, inputs = draft.ports.next + list(draft.parts).index(path), (path,) if kind is NodeKind.SEND else ()
     is_foreign = any(path in inputs_of(other) and other.worker != part.worker for other in draft.parts.values())
-    codec = part.codec if is_foreign else NATIVE
-    return crossing(kind, path, port, codec, keys=path in draft.carried, timestamps=path in draft.timed)
+    codec = part.codec if is_foreign and part.codec != NATIVE else ""
+    is_timed, has_key = path in draft.timed, path in draft.carried
+    return Node(path, kind, inputs, port, codec=codec, keys=has_key, timestamps=is_timed)
 
 
 PASSES: tuple[Callable[[Draft], None], ...] = (
     order_parts,
-    number_ports,
+    count_ports,
     check_workers,
     find_levels,
     find_timed,
@@ -305,4 +310,4 @@ def compile_topology(
         if draft.findings:
             raise RunError(draft.findings, TOPOLOGY)
     levels = tuple(tuple(stages) for stages in draft.stages)
-    return Plan(topology.name, dict(draft.ports), levels, shuffle_partitions, draft.bucket_ids)
+    return Plan(topology.name, draft.ports.parts, levels, shuffle_partitions, draft.bucket_ids)

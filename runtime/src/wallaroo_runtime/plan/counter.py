@@ -12,10 +12,10 @@ from wallaroo_runtime.plan.plan import Node, NodeKind
 
 
 class StepCounter(NamedTuple):
-    """A counter of steps.
+    """A counter that only some kinds of steps have, such as late messages of windows.
 
     Attributes:
-        is_of: Returns whether a node has the counter. The count of a window is at most the number of its messages.
+        is_of: Returns whether a node has the counter. A window's count may not exceed the number of its messages.
         text: Description for metrics and for people.
     """
 

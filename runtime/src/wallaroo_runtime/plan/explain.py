@@ -1,4 +1,4 @@
-"""Explains a plan: stages, steps, shuffles, buckets, and the request to Spark."""
+"""Explains a plan to people: stages, steps, shuffles, buckets, and how Spark runs them."""
 
 from collections.abc import Iterator
 

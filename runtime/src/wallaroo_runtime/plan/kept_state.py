@@ -1,8 +1,9 @@
-"""Compares stored facts about states with those of a program, for queries that other programs start (`dataframe`).
+"""Decides whether a changed program may read its stored states, for applications in a user's own query (`dataframe`).
 
-Such a query stores the facts next to its states, in JSON. If the stored facts differ from those of its program, a task
-runs `python -m wallaroo_runtime.plan.kept_state`. The input is JSON with `before`, `now` and `accepts_changed`. The
-output has `reason` and `fix`, or is `{}` if the program may continue. The rules are those of `wallaroo run`.
+The query stores facts about each state (class, key, window and others) next to its states, in JSON. If these facts
+differ from those of the program, a task runs `python -m wallaroo_runtime.plan.kept_state`. The input is JSON with
+`before`, `now` and `accepts_changed`. The output has `reason` and `fix`, or is `{}` if the program may continue. The
+rules are those of `wallaroo run`.
 """
 
 import json
@@ -18,7 +19,7 @@ GOES_ON = "pass accept_changed=True to continue and drop the values of these fie
 
 
 class KeptState(NamedTuple):
-    """The facts about the program that has written a state.
+    """Facts about a stored state, as the program declared it when the state was written.
 
     Attributes:
         type: Class, language and codec of the state, for people.

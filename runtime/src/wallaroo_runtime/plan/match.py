@@ -1,4 +1,4 @@
-"""Matches the parts of two versions of an application."""
+"""Matches the parts (sources, steps and sinks) of two versions of an application."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -22,7 +22,9 @@ LOOKS = 3
 
 
 def match_parts(old: Topology, new: Topology) -> dict[str, str]:
-    """Return for each part of `new` the path of the same part in `old`. New parts are left out.
+    """Return, by path of each source, step and sink of the new version, the path of the old one that it continues.
+
+    New ones are left out.
 
     First, steps match if pipeline, name and state are equal. Then, unmatched steps match if their paths are equal and
     both or neither have a state. So a moved step is found by its name, and a renamed step by its path.
@@ -42,7 +44,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Group the paths of unmatched parts by their key for one pass of `match_parts`, number `look`."""
+    """Group unmatched sources, steps and sinks by the properties that pass number `look` of `match_parts` compares."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:
@@ -51,7 +53,7 @@ def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Ke
 
 
 def _keyed(topology: Topology) -> Iterator[tuple[str, tuple[Key, ...]]]:
-    """Yield the path and the keys of each part, one key for each pass. Matching parts of two versions share a key."""
+    """Yield the path of each source, step and sink, and for each pass the properties that `match_parts` compares."""
     for part in topology.parts():
         pipeline = topology.pipelines[int(part.path.split("/")[0])].name
         if isinstance(part, Step):

@@ -35,7 +35,7 @@ EXITS = frozenset({NodeKind.KEY, NodeKind.SINK, NodeKind.SEND})
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a stage.
+    """One node of a stage: a source, step or sink, or a point where messages enter or leave the stage.
 
     Attributes:
         path: Path in the topology. A KEY exit has the path of the state step to which it leads. SEND and RECEIVE have
@@ -123,7 +123,7 @@ class Stage:
 
     @property
     def has_state(self) -> bool:
-        """Whether the stage has entries with state."""
+        """Whether a node of the stage has state."""
         return any(node.kind in STATE_ENTRIES for node in self.nodes)
 
 
@@ -163,6 +163,6 @@ class Plan:
 
     @property
     def later_ports(self) -> list[frozenset[int]]:
-        """For each level, the ports of frames that later levels receive."""
+        """For each level, the ports of the frames that it passes on unchanged, because later levels receive them."""
         ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in self.levels]
         return [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]

@@ -1,4 +1,7 @@
-"""Assigns ports: numbers of parts in frames. A checkpoint keeps them as long as a part exists."""
+"""Assigns ports. A port is the number by which the header of a frame names a source, state step or sink.
+
+A checkpoint keeps the port of a part as long as the part exists.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +12,7 @@ from wallaroo_runtime.topology.model import Part, Topology
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The ports of one application.
+    """The numbers by which frames name the sources, state steps and sinks of one application.
 
     Attributes:
         parts: Path of each source, state step and sink to its port.
@@ -23,15 +26,14 @@ class Ports:
 
 
 def first_ports(topology: Topology) -> Ports:
-    """Number sources, state steps and sinks in document order. A state has the port of its first step."""
+    """Return the ports of a new application, in document order. A state has the port of its first step."""
     return kept_ports(None, Ports({}, {}, 0), topology)
 
 
 def kept_ports(old: Topology | None, before: Ports, new: Topology) -> Ports:
-    """Return the ports of a new version of an application.
+    """Return the ports of a new version of an application. A part that exists in both versions keeps its number.
 
-    A part that exists in both versions keeps its number, because journal, outbox and state logs hold frames with it.
-    A number is never assigned to a second part.
+    Journal, outbox and state logs hold frames with the numbers. A number is never assigned to a second part.
 
     Args:
         old: The version that the checkpoint was last run with; None if there is none.

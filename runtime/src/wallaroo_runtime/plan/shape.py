@@ -23,7 +23,7 @@ PLAIN = NUMBERS | {"bytes", "bytearray", "dict", "frozenset", "list", "set", "st
 
 @dataclass(frozen=True, slots=True)
 class ShapeChange:
-    """The differences between two shapes.
+    """The difference between the fields of a state's class in two versions, and its effect on stored states.
 
     Attributes:
         was: The old class with the fields that differ, as text. `...` replaces the other fields.
@@ -41,12 +41,12 @@ class ShapeChange:
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
-    """Return the component of a step's state. If the front-end recorded none, return the component of the step."""
+    """Return the topology's record of the class of a step's state, else of the step's own code; None without both."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 
 def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> ShapeChange | None:
-    """Return the difference between the shapes of a state; None if there is none, or the code is unchanged."""
+    """Return the difference between the shapes of a state in two versions; None if old states can be read."""
     workers = [topology.worker(step.worker) for topology, step in (old, new)]
     components = (state_component(topology, step) for topology, step in (old, new))
     is_same = workers[0].code_hash == workers[1].code_hash
@@ -64,7 +64,12 @@ def new_fields(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> str:
 def compare_components(
     before: Component | None, after: Component | None, *, language: str, is_same: bool
 ) -> ShapeChange | None:
-    """Return the difference between the shapes of two components; None if there is none, or the code is unchanged."""
+    """Return the difference between the shapes of a state's class in two versions; None if old states can be read.
+
+    Args:
+        language: Language of the new version.
+        is_same: Whether the code is unchanged. Then differences whose effect only a run would show are ignored.
+    """
     shapes = [component.shape if component else None for component in (before, after)]
     names = [component.symbol if component else "a class" for component in (before, after)]
     if shapes[0] is None or shapes[1] is None:

@@ -1,4 +1,4 @@
-"""Checks that a program can run with the options, as far as that is known before anything is started or ended."""
+"""Checks before the start of a run that the program can run with the options, and can continue from the checkpoint."""
 
 from wallaroo_runtime.archive.archive import check_platform
 from wallaroo_runtime.checkpoint.checkpoint import check_program
@@ -9,7 +9,6 @@ from wallaroo_runtime.peer.configuration import gateway_sources
 from wallaroo_runtime.peer.remote import sources_by_gateway
 from wallaroo_runtime.program.application import Application, check_runnable
 from wallaroo_runtime.program.interpreter import check_interpreter
-from wallaroo_runtime.run.gateway_workers import path_of
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.realtime import chosen_mode
 from wallaroo_runtime.topology.model import Topology
@@ -60,7 +59,7 @@ def check_continues(options: RunOptions, application: Application) -> None:
     Raises:
         RunError: R603, R605, R615 or R757 if the program does not fit the checkpoint.
     """
-    checkpoint = path_of(options.checkpoint, application)
+    checkpoint = options.checkpoint.directory(application)
     directory: Directory = LocalDirectory(checkpoint)
     if options.checkpoint.location:
         from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory

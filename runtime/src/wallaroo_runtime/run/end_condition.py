@@ -24,7 +24,7 @@ class EndCondition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """The activity of a run at one moment.
+    """The numbers at one moment that show whether a run is idle.
 
     Attributes:
         received: Number of messages in the journal since its beginning.

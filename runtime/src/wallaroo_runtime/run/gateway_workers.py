@@ -4,19 +4,10 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.peer.configuration import needs_worker
 from wallaroo_runtime.peer.hosted_workers import HostedWorkers
 from wallaroo_runtime.program.application import Application
-from wallaroo_runtime.run.options import CheckpointOptions, RunOptions
-
-
-def path_of(options: CheckpointOptions, application: Application) -> Path:
-    """Return the local directory of a run."""
-    topology = application.topology
-    if not options.location:
-        return options.path or default_directory(topology.name, topology.workers[0].language, application.path)
-    return default_directory(topology.name, topology.workers[0].language, Path(options.location))
+from wallaroo_runtime.run.options import RunOptions
 
 
 def check_setups(options: RunOptions, application: Application) -> None:
@@ -36,15 +27,15 @@ def check_setups(options: RunOptions, application: Application) -> None:
         workers.check()
 
 
-def start_beside(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
+def start_gateway_workers(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
     """Start workers on this machine for a local gateway, since it cannot reach the workers of a cluster's executors.
 
-    Their output goes to a folder of the run's directory.
+    The output of the workers goes to a folder of the run's directory.
 
     Returns:
         gRPC target of each worker, by name.
     """
-    directory = path_of(options.checkpoint, application) / "workers"
+    directory = options.checkpoint.directory(application) / "workers"
     workers = HostedWorkers(application.topology, directory, application.archive, options.spark.worker_python)
     stack.callback(workers.close)
     sources = filter(needs_worker, application.topology.sources())

@@ -1,4 +1,4 @@
-"""Begins the groups of a new checkpoint: without states, or with the tables of Goka's own processors in Kafka."""
+"""Begins Goka's groups in a new checkpoint: without states, or with the tables that Goka's own processors wrote."""
 
 import os
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ OFFSETS, CHECKSUM = f"offsets/{BATCH}", f"offsets/.{BATCH}.crc"
 
 
 def check_left(checkpoint: Checkpoint) -> None:
-    """Refuse to take over the data of a Goka group that Kafka does not have. Call this before topics are created.
+    """Refuse `--continue-goka` if Kafka has no data of a Goka group. Call this before topics are created.
 
     Raises:
         RunError: R788 if no table of a group has records and no group has committed offsets; R672 or R728 if Kafka
@@ -48,9 +48,9 @@ def begin_groups(
     journals: Sequence[JournalPlace],
     reporter: Reporter,
 ) -> None:
-    """Take over the tables of Goka's processors if the checkpoint must begin with these tables.
+    """Fill a new checkpoint with the tables and offsets of Goka's own processors, with `--continue-goka`.
 
-    If the run is killed meanwhile, the next run takes the tables over again, because nothing in Kafka has changed.
+    If the run is killed meanwhile, the next run does this again, because nothing in Kafka has changed.
 
     Args:
         session: Spark session of the run.

@@ -43,7 +43,9 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, messages: int | None, 
 
 
 def records_of(checkpoint: Checkpoint) -> RecordCount:
-    """Return the counts of Spark's own sources and sinks since the checkpoint began. Call it before the query starts.
+    """Return the numbers of messages of Spark's own sources and sinks since the checkpoint began.
+
+    Call this before the query starts.
 
     In real-time mode there are no such sources and sinks, but a rescale may have kept their numbers.
     """

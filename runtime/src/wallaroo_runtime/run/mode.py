@@ -45,7 +45,7 @@ class MicroBatchMode:
         """
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return the bounds of a run in this mode, from the bounds of the command line."""
+        """Return the limits of journal, outbox and state cache in this mode, from those of the command line."""
         return bounds
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
@@ -81,7 +81,10 @@ class MicroBatchMode:
         self, session: Any, plan: Plan, checkpoint: Checkpoint, options: CheckpointOptions, peers: Peers,
         reporter: Reporter,
     ) -> dict[str, str]:  # fmt: skip
-        """Check topics, and take over tables, before the query starts. Return the ids of topics.
+        """Prepare the start of the query: check the topics that Spark reads, and take over tables of Goka's groups.
+
+        Returns:
+            Id of the topic of each Kafka source, by path.
 
         Raises:
             RunError: A topic cannot be read from where the checkpoint ended.

@@ -128,7 +128,7 @@ def open_states(
 def shower_of(
     topology: Topology, archive: Archive | None, directory: Path, stack: ExitStack
 ) -> Callable[[str], "WorkerShower"]:
-    """Return the function that starts a worker, by its name, and returns the object that asks it for readable states.
+    """Return a function that starts the worker with a given name, and returns a client that reads states with it.
 
     Args:
         archive: Archive with the workers; None if they are on this machine.

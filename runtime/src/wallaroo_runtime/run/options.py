@@ -4,9 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from wallaroo_runtime.checkpoint.directory import default_directory
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH
 from wallaroo_runtime.peer.limits import Bounds
 from wallaroo_runtime.peer.remote import RemoteOptions
+from wallaroo_runtime.program.application import Application
 from wallaroo_runtime.spark.machine.master import cores, shuffle_partitions
 
 PARTITIONS = "spark.sql.shuffle.partitions"
@@ -14,7 +16,7 @@ PARTITIONS = "spark.sql.shuffle.partitions"
 
 @dataclass(frozen=True, slots=True)
 class AppOptions:
-    """The application to run.
+    """Options that name the application to run, its arguments and addresses.
 
     Attributes:
         name: A Python file or module, a Go package directory, a worker binary, a topology file, or an archive.
@@ -33,7 +35,7 @@ class AppOptions:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointOptions:
-    """The checkpoint from which a run continues.
+    """Options for the checkpoint from which a run continues.
 
     Attributes:
         path: Directory of the checkpoint; None for the application's default directory.
@@ -52,10 +54,17 @@ class CheckpointOptions:
     accepts_changed: bool = False
     topic_reset: str = ""
 
+    def directory(self, application: Application) -> Path:
+        """Return the directory of a run on this machine: the checkpoint, or local files for a checkpoint at a URL."""
+        if self.path is not None and not self.location:
+            return self.path
+        topology, place = application.topology, Path(self.location) if self.location else application.path
+        return default_directory(topology.name, topology.workers[0].language, place)
+
 
 @dataclass(frozen=True, slots=True)
 class SparkOptions:
-    """The Spark that runs the application.
+    """Options for the Spark that runs the application.
 
     Attributes:
         master: Address of the Spark master.

@@ -167,7 +167,12 @@ class Peers:
             self._checkpoint.record_journal(peer.service.store)
 
     def tell_visits(self, counts: VisitCounts, done: int = 0) -> None:
-        """Record the counts of visits at all gateways, because it is not known which gateway has a visit."""
+        """Record at all gateways how many keys each visit has reached. The gateway that took the visit reports them.
+
+        Args:
+            counts: Counts by id of the visit.
+            done: As for `Peer.tell_visits`.
+        """
         for gateway in self.gateways:
             gateway.tell_visits(counts, done)
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from wallaroo_runtime.run.mode import Query
     from wallaroo_runtime.spark.options import QueryOptions
 
-BUCKETS_PER_PARTITION = BUCKETS // PARTITIONS
-
 
 def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) -> None:
     """Refuse an application that real-time mode cannot run, before anything is started.
@@ -42,7 +40,7 @@ def check_realtime(topology: Topology, *, master: str, remote: RemoteOptions) ->
     """
     from wallaroo_runtime.spark.machine.jar import check_spark
 
-    plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS_PER_PARTITION)
+    plan = compile_topology(topology, shuffle_partitions=PARTITIONS, buckets_per_partition=BUCKETS)
     findings = [*_of_services(remote), *obstacles(plan, topology, cluster=cluster_of(master))]
     if findings:
         raise RunError(findings, USAGE)
@@ -67,11 +65,11 @@ class RealTimeMode(MicroBatchMode):
         check_realtime(topology, master=options.spark.master, remote=options.remote)
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """Return the bounds; by default the journal is synced at once, since syncs every 50 ms would delay messages."""
+        """Return the limits; by default the journal is synced at once, since syncs every 50 ms would delay messages."""
         return replace(bounds, journal_fsync=bounds.journal_fsync or "batch")
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
-        """Return the only layout of this mode."""
+        """Return the only numbers of partitions and buckets of this mode."""
         return PARTITIONS, BUCKETS
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:

@@ -123,7 +123,7 @@ class WatchedProgram:
         self.was_ready = self.was_opened = False
 
     def open(self) -> None:
-        """Note that a start has opened the checkpoint."""
+        """Note that a start has opened the checkpoint, so that `--fresh` has no effect on later starts."""
         self.was_opened = True
 
     def has_changed(self) -> bool:

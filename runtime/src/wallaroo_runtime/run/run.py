@@ -1,13 +1,11 @@
 """Runs an application: from the load of the program to the end of all parts."""
 
-import os
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from wallaroo.worker.host import trace
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
@@ -15,8 +13,7 @@ from wallaroo_runtime.checkpoint.end_note import STOPPED as BY_SIGNAL
 from wallaroo_runtime.checkpoint.end_note import noting_end
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.registry import registered
-from wallaroo_runtime.checkpoint.url import check_answer, is_remote
-from wallaroo_runtime.durable.directory import Directory, LocalDirectory
+from wallaroo_runtime.checkpoint.url import check_answer
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import open_sources
 from wallaroo_runtime.plan.plan import Plan
@@ -25,27 +22,27 @@ from wallaroo_runtime.program.attach import attached
 from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
 from wallaroo_runtime.run.end_condition import EndCondition, ends_of
-from wallaroo_runtime.run.gateway_workers import check_setups, path_of, start_beside
+from wallaroo_runtime.run.flow import Flow
+from wallaroo_runtime.run.gateway_workers import check_setups, start_gateway_workers
 from wallaroo_runtime.run.goka import tell_left
 from wallaroo_runtime.run.history import records_of, tell_past
 from wallaroo_runtime.run.log_mark import mark_begin, mark_stop
-from wallaroo_runtime.run.monitor import Flow
-from wallaroo_runtime.run.observe import Watch, start_watch
-from wallaroo_runtime.run.options import AppOptions, RunOptions
+from wallaroo_runtime.run.monitor_feed import MonitorFeed, start_monitor
+from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.realtime import chosen_mode
-from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, kept_signals, stop_signals
+from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_java, stop_signals
 from wallaroo_runtime.run.snapshot import STARTING, Reporter, listening
+from wallaroo_runtime.run.spark_session import open_directory, spark_settings, start_session
 from wallaroo_runtime.run.start_over import start_over
 from wallaroo_runtime.run.state_query import states_of_run
 from wallaroo_runtime.run.topic_watch import watch_topics
 from wallaroo_runtime.run.topics import until_answered
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.machine.check import check_machine
-from wallaroo_runtime.spark.machine.master import SUBMITTED, check_master, cores, shuffle_partitions
+from wallaroo_runtime.spark.machine.master import check_master, cores
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, is_launched, launch
 from wallaroo_runtime.system.process import report_ready
-from wallaroo_runtime.topology.model import Topology
 
 if TYPE_CHECKING:
     from wallaroo_runtime.run.mode import Query
@@ -80,8 +77,8 @@ class RunEnd(NamedTuple):
     Attributes:
         stopped: The flag that signals set.
         ends: Conditions that end the run, in addition to the conditions from the options.
-        spark: Ends Spark, which outlives the run; None if Spark ends with the run.
-        opened: Called after the checkpoint was opened, and cleared if the user asked for this by `--fresh`.
+        spark: Stack that ends Spark later, after several runs (`--watch`); None if Spark ends with the run.
+        opened: Called when the checkpoint is open, and `--fresh` has removed its former content.
     """
 
     stopped: RunStop
@@ -100,7 +97,9 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
         RunError: The run cannot start, or has failed. All parts of the run have ended, except Spark if `ending` has it.
     """
     app = options.app
-    application = application or load(app, reporter)
+    if application is None:
+        tell = partial(reporter.doing, STARTING, is_shared=True)
+        application = load_application(app.name, app.args, app.inputs, app.outputs, tell)
     topology = application.topology
     if package := trace.missing():
         reporter.warn(trace.not_installed(package))
@@ -113,7 +112,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
     mode = chosen_mode(options)
     options = replace(options, bounds=mode.bounds(options.bounds))
     check_answer(options.checkpoint.location)
-    held = HeldDirectory.take(path_of(options.checkpoint, application))
+    held = HeldDirectory.take(options.checkpoint.directory(application))
     try:
         if options.checkpoint.fresh:
             start_over(held, topology.name, reporter, ending.stopped.check)
@@ -130,7 +129,7 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
                 shuffle_partitions=partitions,
                 buckets_per_partition=buckets,
                 remote=options.remote,
-                directory=_directory_of(options, topology, held, reporter, ending.stopped),
+                directory=open_directory(options, topology, held, reporter, ending.stopped),
                 mode=options.mode,
                 continues_goka=options.checkpoint.continues_goka,
                 accepts_changed=options.checkpoint.accepts_changed,
@@ -149,73 +148,6 @@ def run_once(options: RunOptions, reporter: Reporter, ending: RunEnd, applicatio
         held.release()
 
 
-def load(app: AppOptions, reporter: Reporter) -> Application:
-    """Load the application that the options name. The user is notified of each program that is read or built.
-
-    Raises:
-        RunError: As `load_application`.
-    """
-    tell = partial(reporter.doing, STARTING, is_shared=True)
-    return load_application(app.name, app.args, app.inputs, app.outputs, tell)
-
-
-def _directory_of(
-    options: RunOptions, topology: Topology, held: HeldDirectory, reporter: Reporter, stopped: RunStop
-) -> Directory:
-    """Return the directory of the checkpoint. Start Spark if only Spark can reach the directory."""
-    location = options.checkpoint.location
-    if not location:
-        return LocalDirectory(held.path)
-    from wallaroo_runtime.spark.machine.hadoop import HadoopDirectory
-
-    mark_begin(logs := held.path / "logs")
-    java = launch(options.spark.master, logs, _spark_settings(options, topology), makes_archive=True)
-    session = _session(options, topology, shuffle_partitions(options.spark.master), logs, java)
-    if java is not None:
-        java.has_worked = True  # `_run` gets no `java`, so it does not set this
-    directory = HadoopDirectory(session, location)
-    if options.checkpoint.fresh:
-        start_over(directory, topology.name, reporter, stopped.check)
-    return directory
-
-
-def _spark_settings(options: RunOptions, topology: Topology) -> dict[str, str]:
-    """Return the settings of Spark that depend on the run. Kafka's connector is fetched if it is used."""
-    from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, memory_settings
-    from wallaroo_runtime.spark.source.kafka_connector import connector_jars, jar_settings, uses_kafka
-
-    spark = options.spark
-    files = REMOTE_FILES if is_remote(options.checkpoint.location) else {}
-    # spark-submit already has the jars for a driver that it starts.
-    mode = chosen_mode(options)
-    needs_jars = uses_kafka(topology) and SUBMITTED not in os.environ and mode.reads_kafka
-    user_jars = spark.settings.get(JARS, "")
-    jars = jar_settings(connector_jars(user_jars)) if needs_jars else {}
-    if options.runs_code_here and jars.pop(JARS, "") and user_jars:  # this driver is the executor
-        jars[JARS] = user_jars
-    chosen = dict(spark.settings)
-    if needs_jars or SUBMITTED in os.environ:
-        chosen.pop(JARS, None)
-    return memory_settings(spark.master, options.bounds.state_cache_bytes) | files | jars | mode.settings(chosen)
-
-
-def _session(
-    options: RunOptions, topology: Topology, partitions: int, logs: Path, java: VirtualMachine | None = None
-) -> Any:
-    """Start Spark if it does not run, and return its session. Spark does not change the signal handlers."""
-    from wallaroo_runtime.spark.session import create_session
-
-    with kept_signals():
-        return create_session(
-            topology.name,
-            master=options.spark.master,
-            shuffle_partitions=partitions,
-            directory=logs,
-            settings=java.settings if java else _spark_settings(options, topology),
-            java=java,
-        )
-
-
 def _run(
     options: RunOptions,
     reporter: Reporter,
@@ -225,17 +157,17 @@ def _run(
     checkpoint: Checkpoint,
     ending: RunEnd,
 ) -> str:
-    """Start all parts, watch them and end them. Return the reason of the end."""
+    """Start gateway, egress, query and workers, watch them and end them. Return the reason of the end."""
     stopped, topology, logs = ending.stopped, application.topology, checkpoint.path / "logs"
     mode = chosen_mode(options)
     for finding in open_sources(topology):
         reporter.warn(finding)
     with ExitStack() as stack:
         # The monitor's port is checked before Spark starts, the slowest part.
-        watch = start_watch(options, reporter, topology, plan, checkpoint.path, stack) if options.monitor else None
-        reporter = watch or reporter
+        feed = start_monitor(options, reporter, topology, plan, checkpoint.path, stack) if options.monitor else None
+        reporter = feed or reporter
         reporter.doing(STARTING, "starting the application" if is_launched() else "starting Spark")
-        settings = _spark_settings(options, topology)
+        settings = spark_settings(options, topology)
         stopped.check()
         java = launch(options.spark.master, logs, settings, makes_archive=True)
         if java is not None:
@@ -252,15 +184,14 @@ def _run(
             flow, query = _start(
                 options,
                 reporter,
-                watch=watch,
+                feed=feed,
                 stack=stack,
-                spark=ending.spark or stack,
                 application=application,
                 plan=plan,
                 checkpoint=checkpoint,
                 java=java,
                 peers=peers,
-                check=stopped.check,
+                ending=ending,
             )
             stopped.begin()
         from wallaroo_runtime.spark.failure.translate import JavaEnded
@@ -268,7 +199,7 @@ def _run(
         reporter.initialized(listening(topology, peers.addresses()), checkpoint.path)
         report_ready()
         try:
-            reason = _watch(options, reporter, flow, ending, watch)
+            reason = _watch(options, reporter, flow, ending, feed)
         except JavaEnded:
             # Java that we start takes no signals. But a signal to a container may reach the Java of spark-submit first.
             if not stopped.wait(SIGNALS_S):
@@ -295,18 +226,18 @@ def _start(
     options: RunOptions,
     reporter: Reporter,
     *,
-    watch: Watch | None,
+    feed: MonitorFeed | None,
     stack: ExitStack,
-    spark: ExitStack,
     application: Application,
     plan: Plan,
     checkpoint: Checkpoint,
     java: VirtualMachine | None,
     peers: Peers,
-    check: Callable[[], None],
+    ending: RunEnd,
 ) -> tuple[Flow, "Query"]:
-    """Start all parts while Java starts; `stack` ends them, `spark` ends Spark, `check` interrupts the start."""
+    """Start gateway, egress, query and workers while Java starts; `stack` ends them. A signal interrupts the start."""
     topology, mode, logs = application.topology, chosen_mode(options), checkpoint.path / "logs"
+    check = ending.stopped.check
     check()
     peers.launch(stack)
     from wallaroo_runtime.spark.failure.translate import needing_java
@@ -315,7 +246,7 @@ def _start(
     from wallaroo_runtime.spark.session import begin_session, open_cluster, stop_session
     from wallaroo_runtime.spark.worker_start import local_specs, start_early
 
-    create = partial(_session, options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
+    create = partial(start_session, options, topology, checkpoint.manifest.shuffle_partitions, logs, java)
     wait_session = begin_session(create) if java is not None else create
     peers.start()
     for finding in checkpoint.repairs:
@@ -329,7 +260,7 @@ def _start(
             specs = local_specs(topology, logs, options.bounds.state_cache_bytes, options.spark.worker_python)
             start_early(specs, plan, java.process.pid)
     session = wait_session()
-    spark.callback(stop_session, session)
+    (ending.spark or stack).callback(stop_session, session)
     for opened in open_cluster(session.sparkContext.getConf()):
         reporter.warn(opened)
     with needing_java(logs / "spark.log"):
@@ -338,8 +269,8 @@ def _start(
             topic_ids = mode.begin(session, plan, checkpoint, options.checkpoint, peers, reporter)
     check()
     reporter.doing(STARTING, "starting the query and its workers")
-    if watch is not None:
-        watch.begin(peers)
+    if feed is not None:
+        feed.begin(peers)
     query_options = QueryOptions(
         checkpoint=f"{checkpoint.directory}/{checkpoint.manifest.spark}",
         logs=logs,
@@ -350,8 +281,8 @@ def _start(
         max_outbox_bytes=options.bounds.max_outbox_bytes,
         archive=application.archive,
         python=options.spark.worker_python,
-        tell_batch=watch.tell_batch if watch is not None else None,
-        tell_live=watch.tell_live if watch is not None else None,
+        tell_batch=feed.tell_batch if feed is not None else None,
+        tell_live=feed.tell_live if feed is not None else None,
         tell_visits=peers.tell_visits,
         records=records_of(checkpoint),
         passes_lost=bool(options.checkpoint.topic_reset),
@@ -364,12 +295,13 @@ def _start(
     ):
         query = mode.start(session, plan, topology, query_options, peers)
     stack.callback(query.stop)
-    if watch is not None:
-        asks, has_room = options.runs_code_here, mode.has_room(options.spark.master)
-        states = states_of_run(session, checkpoint, plan, query.targets, asks=asks) if has_room else None
-        watch.attach(query, states)
+    is_here = options.runs_code_here
+    if feed is not None:
+        has_room = mode.has_room(options.spark.master)
+        states = states_of_run(session, checkpoint, plan, query.targets, asks=is_here) if has_room else None
+        feed.attach(query, states)
     if peers.waits_for_worker:
-        peers.serve_sources(query.targets if options.runs_code_here else start_beside(options, application, stack))
+        peers.serve_sources(query.targets if is_here else start_gateway_workers(options, application, stack))
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
     checkpoint.record_topics(topic_ids)  # only now, because gateways had to reset their topics first
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
@@ -378,15 +310,15 @@ def _start(
     return flow, query
 
 
-def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, watch: Watch | None) -> str:
+def _watch(options: RunOptions, reporter: Reporter, flow: Flow, ending: RunEnd, feed: MonitorFeed | None) -> str:
     """Watch the run until it must end, and return the reason. Raise the error of a part that fails."""
     now = time.monotonic()
     ends: list[EndCondition] = [*ending.ends, *ends_of(options, now, flow.activity, flow.is_complete)]
     reported_at, pause, quiet_s = now, LOOK_S, chosen_mode(options).quiet_look_s
     while not ending.stopped.wait(pause):
         flow.check()
-        if watch is not None:
-            watch.look()
+        if feed is not None:
+            feed.look()
         flow.show_output(reporter.output)
         for finding in flow.new_findings():
             reporter.warn(finding)

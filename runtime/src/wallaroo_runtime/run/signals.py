@@ -16,7 +16,7 @@ BROKEN_OFF = "stopped before it was ready"
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal has interrupted a run."""
+    """The exception with which a signal interrupts the start of a run."""
 
 
 class RunStop(Stop):
@@ -134,6 +134,9 @@ def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]
 
 
 def end_java(java: VirtualMachine, reporter: Reporter) -> None:
-    """End Java after Spark. If Java goes on, report this as output of a worker, since numbers must come last."""
+    """End the JVM after Spark has ended, unless the JVM writes an archive of its classes for faster starts.
+
+    This is reported in the form of worker output, since the final numbers must be the last report of a run.
+    """
     if (directory := java.end()) is not None:
         reporter.output("java", f"the run has ended; Java writes {directory} for faster starts, for a minute or two")

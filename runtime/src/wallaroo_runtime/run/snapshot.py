@@ -54,7 +54,7 @@ class Snapshot:
 
 
 class Listening(NamedTuple):
-    """A source that listens, with its address.
+    """A source that listens at a TCP address.
 
     Attributes:
         address: HOST:PORT.

@@ -17,7 +17,7 @@ from wallaroo_runtime.plan.plan import STATE_ENTRIES
 from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.storage.state_log import entries_of, grouped
-from wallaroo_runtime.topology.origin import shown_key
+from wallaroo_runtime.topology.dead_letter_text import shown_key
 from wallaroo_runtime.worker.idempotent_call import Shown
 
 SHOW_BYTES = 4 * 1024 * 1024  # limit for the bytes of states in one call of a worker
@@ -29,7 +29,7 @@ KEY_BYTES = 8  # size of a key that is a number
 
 
 class Logs(Protocol):
-    """Reads the logs of states."""
+    """Reads states from the logs in Spark's state store."""
 
     def batch(self) -> int:
         """Return the last committed micro-batch; -1 if there is none."""
@@ -42,12 +42,12 @@ class Shower(Protocol):
     """Asks a worker for readable forms of its states."""
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states at the end of a log, in readable form."""
+        """Return the states that follow from a state log, in readable form."""
 
 
 @dataclass(frozen=True, slots=True)
 class StateOf:
-    """A state of the application.
+    """A state of the application, and where the plan keeps it.
 
     Attributes:
         name: Name of the state in the application; for a window, the name of its aggregation.
@@ -107,7 +107,7 @@ class StateQuery:
         return batch, states
 
     def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
-        """Return the micro-batch and the state of a key.
+        """Return the last committed micro-batch, and the state of a key after it.
 
         Args:
             key: The key as text, as `0x` and hexadecimal digits, or as a number, tried in this order.
@@ -205,7 +205,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return readable forms of some states, from their worker; None if no worker is asked, or it cannot do that."""
+        """Return readable forms of states, from their worker; None if no worker may be asked, or it shows no states."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
@@ -252,7 +252,14 @@ def state_named(states: Mapping[str, StateOf], name: str) -> StateOf:
 
 def states_of(plan: Plan) -> dict[str, StateOf]:
     """Return the states of a plan by their names."""
-    return {state.name: state for state in _states_of(plan)}
+    states: dict[str, StateOf] = {}
+    for stage in plan.stages:
+        ports: dict[str, set[int]] = {}
+        for node in stage.nodes:
+            if node.kind in STATE_ENTRIES:
+                ports.setdefault(node.state, set()).add(node.state_port)
+        states |= {name: StateOf(name, stage, frozenset(numbers)) for name, numbers in sorted(ports.items())}
+    return states
 
 
 def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> StateChoice:
@@ -261,18 +268,8 @@ def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> State
     return StateChoice(state.ports, prefixes=begins, after=after_key, limit=limit, most_bytes=MOST_BYTES)
 
 
-def _states_of(plan: Plan) -> Iterator[StateOf]:
-    for stage in plan.stages:
-        ports: dict[str, set[int]] = {}
-        for node in stage.nodes:
-            if node.kind in STATE_ENTRIES:
-                ports.setdefault(node.state, set()).add(node.state_port)
-        for name, numbers in sorted(ports.items()):
-            yield StateOf(name, stage, frozenset(numbers))
-
-
 def key_text(key: bytes) -> str:
-    r"""Return a text that means only this key in `after` of a page: the key itself, or `0x` and hexadecimal digits.
+    r"""Return a key as text that is unambiguous as `after` of a page: the key itself, or `0x` and hexadecimal digits.
 
     Example:
         >>> key_text(b"AAPL"), key_text(b"\xff"), key_text(b"0xff")

@@ -15,7 +15,7 @@ from wallaroo_runtime.topology.model import KafkaSource, Topology
 
 LOOK_S = 10.0
 END_S = 5.0
-AWAY_LOOKS = 2  # a broker that is slow once is not away, and a topic may be created again
+AWAY_LOOKS = 2  # failed checks in a row that are reported: one slow answer is no outage, and a topic may come again
 
 
 class TopicWatch:

@@ -100,14 +100,16 @@ def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
 
 
 def cluster_of(part: KafkaSource | KafkaSink, use: str = "") -> Cluster:
-    """Return the cluster of a source or sink; `use` is added to its name in errors."""
+    """Return the Kafka cluster of a source or sink, whose name and `use` are in the texts of its errors."""
     return Cluster(part.brokers, connection_settings(resolved(part.options)), place_of(part) + use)
 
 
 def kafka_starts(
     topology: Topology, known: Mapping[str, str], reset: str = "", *, to_ends: bool = False
 ) -> dict[str, TopicStart]:
-    """Return the start of each Kafka source, by path. A gateway whose journal already has offsets ignores the starts.
+    """Return for each Kafka source, by path, the offsets at which a gateway begins to read.
+
+    A gateway whose journal already has offsets ignores them.
 
     Args:
         known: Id of the topic that the checkpoint has read, by path of the source.

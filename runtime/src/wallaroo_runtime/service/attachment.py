@@ -17,7 +17,7 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """The driver that attached last.
+    """The driver that attached to a service last, with the configuration that it sent.
 
     Attributes:
         epoch: Number that rises with each driver; 0 if no driver has attached yet.
@@ -37,7 +37,7 @@ class Attachment:
 
 
 class AttachmentStore:
-    """Decides which drivers are served. One thread at a time uses it.
+    """Decides which driver a gateway or egress serves, and records it. One thread at a time uses this object.
 
     Args:
         directory: Directory of the service.
@@ -46,15 +46,12 @@ class AttachmentStore:
         keeps_parts: Whether to record sources and sinks, with their secrets. A service that restarts without a driver
             needs them.
 
-    Attributes:
-        directory: Directory of the service.
-
     Raises:
         RunError: R698 if the file is damaged.
     """
 
     def __init__(self, directory: Path, kind: str, address: str, *, keeps_parts: bool = True) -> None:
-        self.directory, self.kind, self.address, self._keeps_parts = directory, kind, address, keeps_parts
+        self.kind, self.address, self._keeps_parts = kind, address, keeps_parts
         self._path = directory / ATTACHMENT_FILE
         self.attachment = read_record(self._path, Attachment) or Attachment()
 
@@ -63,7 +60,7 @@ class AttachmentStore:
         return RunError.of("R698", what=self._path, reason=error)
 
     def admit(self, driver: pb.Driver, store: str, config: Config) -> tuple[Attachment, bool]:
-        """Return the attachment of a driver, and whether the data of an earlier checkpoint must be removed first.
+        """Return the record of a driver that attaches, and whether data of an earlier checkpoint must be removed first.
 
         Args:
             store: Id of the journal or outbox of this service.
@@ -107,7 +104,7 @@ class AttachmentStore:
         self.attachment = attachment
 
     def begin(self) -> None:
-        """Give an empty outbox a new id."""
+        """Give an empty outbox a new id, so that no checkpoint takes it for its former outbox."""
         self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:

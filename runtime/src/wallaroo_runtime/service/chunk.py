@@ -1,4 +1,4 @@
-"""Cuts frames into messages of limited size, and joins them again."""
+"""Cuts frames into gRPC messages of limited size (chunks), and joins them again."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def chunks(data: bytes) -> Iterator[pb.Chunk]:
 
 
 class ChunkJoiner:
-    """Joins the chunks of `chunks` to whole frames again.
+    """Joins the gRPC messages that `chunks` made to whole frames again.
 
     Example:
         >>> joiner = ChunkJoiner()
@@ -42,7 +42,7 @@ class ChunkJoiner:
         return not self._parts
 
     def take(self, chunk: pb.Chunk) -> bytes | None:
-        """Return whole frames; None if more chunks must come.
+        """Take the next chunk. Return whole frames, or None if the frame continues in the next chunk.
 
         Raises:
             ValueError: The data are longer than any frame, or a continued chunk is empty.

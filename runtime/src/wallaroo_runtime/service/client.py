@@ -47,7 +47,7 @@ _lock = threading.Lock()
 
 
 def channel_to(service: Service) -> grpc.Channel:
-    """Return the channel of this process to a service."""
+    """Return the gRPC channel of this process to a gateway or egress. All calls share it."""
     key = (service.address, service.authority)
     with _lock:
         if key not in _channels:
@@ -60,7 +60,7 @@ def channel_to(service: Service) -> grpc.Channel:
 
 
 def close_channel(service: Service) -> None:
-    """Close the channel of this process to a service."""
+    """Close the gRPC channel of this process to a gateway or egress."""
     with _lock:
         if (channel := _channels.pop((service.address, service.authority), None)) is not None:
             channel.close()
@@ -71,7 +71,7 @@ class Away(RunError):
 
 
 class ServiceClient:
-    """Calls one service.
+    """Calls the methods of one gateway or egress.
 
     Args:
         service: The service, with the driver's epoch.
@@ -102,7 +102,7 @@ class ServiceClient:
                 patience.wait(error)
 
     def look(self, method: str, request: Any, seconds: float) -> Any:
-        """Call a method once.
+        """Call a method once, without a repetition if the service is away.
 
         Args:
             seconds: Deadline of the call.
@@ -151,7 +151,7 @@ class ServiceClient:
 
 
 class Patience:
-    """Decides for how long a call is repeated.
+    """Decides for how long a failed call to a service is repeated, and waits between the tries.
 
     Args:
         seconds: Time for which a call is repeated, after the last call of `progressed`.

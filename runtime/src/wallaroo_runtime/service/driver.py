@@ -82,7 +82,7 @@ class DriverWatch:
         self._gone_since: float | None = None
 
     def expired(self, now: float) -> bool:
-        """Check once, and return whether the driver has been gone too long. `now` is a monotonic time in seconds."""
+        """Check the driver now, and return whether it has been gone too long. `now` is a monotonic time in seconds."""
         self._read_announcement()
         if not self._driver.pid or process_start_time(self._driver.pid) == self._driver.start_time:
             self._gone_since = None

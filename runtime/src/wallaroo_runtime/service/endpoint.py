@@ -1,8 +1,6 @@
 """The address of a gateway or an egress, and the credentials for calls."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +26,3 @@ class Service:
     def attached(self, epoch: int, store: str) -> "Service":
         """Return this service with the epoch and the store that it answered when a driver attached."""
         return replace(self, epoch=epoch, store=store)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the fields as a JSON object, without the token."""
-        return {name: value for name, value in asdict(self).items() if name != "token"}
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any], token: str) -> "Service":
-        """Read the form that `to_json` wrote."""
-        return cls(**value, token=token)

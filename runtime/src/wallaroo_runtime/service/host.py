@@ -21,7 +21,7 @@ HEARD_S = 2.0  # limit for the wait until a driver asks for the status, which it
 
 
 class ServicePart(Protocol):
-    """A gateway or an egress."""
+    """A gateway or an egress, as `Host` runs it."""
 
     status: StatusFile
 
@@ -85,7 +85,7 @@ class Host(ABC):
 
     @abstractmethod
     def answer(self, server: grpc.Server) -> None:
-        """Add the service to a server."""
+        """Add the gRPC methods of this gateway or egress to a server."""
 
     @abstractmethod
     def make(self, config: Any) -> ServicePart:
@@ -128,12 +128,12 @@ class Host(ABC):
             return self.reply(attachment)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that has attached."""
+        """Return the answer to a driver that has attached: its epoch, and where the data are."""
         directory = str(self.data) if self.is_local else ""
         return pb.AttachReply(epoch=attachment.epoch, store=self.id(), directory=directory)
 
     def _replace(self, config: Any, before: Config) -> None:
-        """Replace the running part by one for `config`. If that fails, start the former part again, with `before`."""
+        """Replace the running gateway or egress by one for `config`. If that fails, start one for `before` again."""
         try:
             self._start(config)
         except RunError:
@@ -153,7 +153,7 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: ServicePart) -> None:
-        """Run a part. Any failure ends the process, so that no service lives without a part."""
+        """Run a gateway or egress. A failure sets `ended`, so that the process ends and does not serve without one."""
         try:
             part.run()
         except (OSError, RunError):
@@ -163,7 +163,7 @@ class Host(ABC):
             raise  # the traceback goes to the log of the service
 
     def _stop(self) -> bool:
-        """Stop the part and wait for its end. Return whether it has ended. A second call waits again."""
+        """Stop the gateway or egress, wait for its end, and return whether it has ended. A second call waits again."""
         if self._part is not None:
             self._part.stop()
         self._part = None
@@ -176,7 +176,7 @@ class Host(ABC):
         return  # most services have no such calls
 
     def close(self) -> None:
-        """End the part: a gateway makes its input safe, an egress delivers its output for some seconds.
+        """End the gateway, which makes its input safe, or the egress, which delivers its output for some seconds.
 
         After a failure (`ended` is set) the call waits a little, so that the driver can ask for the status: a full disk
         may have no status file.

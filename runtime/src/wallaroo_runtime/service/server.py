@@ -59,7 +59,7 @@ def _refuse(requests: Iterator[bytes], context: grpc.ServicerContext) -> NoRetur
 
 
 def answering(method: Method) -> Method:
-    """Return a method of a service that sends its `RunError` to the caller, and R626 if the disk is full.
+    """Decorate a method of a gRPC service, so that its `RunError` is sent to the caller, and R626 if the disk is full.
 
     If the method yields, the returned method yields, too.
     """
@@ -130,7 +130,7 @@ def serve_until(is_over: Callable[[float], bool], host: Host, server: grpc.Serve
 
 
 def serve(kind: str, listen: Listen, add: Callable[[grpc.Server], None]) -> tuple[grpc.Server, str]:
-    """Start a server.
+    """Start the gRPC server of a gateway or an egress.
 
     Args:
         kind: `gateway` or `egress`.

@@ -1,4 +1,4 @@
-"""The file in which a local process reports its state."""
+"""The file in which a gateway or an egress reports its state, for drivers and commands on the same machine."""
 
 import contextlib
 import json

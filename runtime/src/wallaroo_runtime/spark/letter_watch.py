@@ -9,7 +9,7 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.storage.outbox.letter_tail import LETTERS_PER_BATCH, Found, letters_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
-from wallaroo_runtime.topology.origin import letter_words
+from wallaroo_runtime.topology.dead_letter_text import letter_words
 
 TRACEBACK_LINES = 6
 FUNCTION_LINES = 3  # first lines of a Python traceback: title, and place in the function that the runtime called

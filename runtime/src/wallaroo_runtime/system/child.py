@@ -12,23 +12,19 @@ Child = subprocess.Popen[bytes] | subprocess.Popen[str]
 
 
 class Children:
-    """The processes for which a thread waits, so that another thread can end them.
-
-    Attributes:
-        is_ended: Whether `end` was called. Processes that are added later are ended at once.
-    """
+    """The processes for which a thread waits, so that another thread can end them."""
 
     def __init__(self) -> None:
-        self._lock, self._running, self.is_ended = threading.Lock(), set[Child](), False
+        self._lock, self._running, self._is_ended = threading.Lock(), set[Child](), False
 
     def watch(self) -> None:
         """Add each process for which the calling thread enters `endable` from now on."""
         _local.children = self
 
     def end(self) -> None:
-        """Kill the processes, so that the thread that waits for them goes on."""
+        """Kill the processes, so that the thread that waits for them goes on. Processes that come later are killed."""
         with self._lock:
-            self.is_ended = True
+            self._is_ended = True
             for child in self._running:
                 _kill(child)
 
@@ -36,7 +32,7 @@ class Children:
         """Add a process."""
         with self._lock:
             self._running.add(child)
-            if self.is_ended:
+            if self._is_ended:
                 _kill(child)
 
     def remove(self, child: Child) -> None:

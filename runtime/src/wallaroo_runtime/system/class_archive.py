@@ -53,12 +53,12 @@ def archive_option(program: str, *parts: object) -> str:
 
 
 def is_being_made(option: str) -> bool:
-    """Return whether an option lets the virtual machine make the file."""
+    """Return whether an option of `archive_option` lets the virtual machine make the class archive."""
     return option.startswith(MAKE)
 
 
 class ArchiveWriter:
-    """Decides whether a virtual machine may write the file at its end, which takes a minute of processor time.
+    """Decides whether a virtual machine may write its class archive at its end, which takes a minute of processor time.
 
     The virtual machine inherits a descriptor of a lock. When this process no longer needs the virtual machine, it takes
     the lock through that descriptor. So the virtual machine holds the lock until it ends.
@@ -110,7 +110,7 @@ def _take_over(archive: Path) -> None:
 
 
 def _prune(directory: Path, program: str) -> None:
-    """Remove abandoned files, and a program's archives except the last used one: each has up to 170 MB."""
+    """Remove abandoned files, and a program's archives except the last used ones: each has up to 170 MB."""
     used = {path: _modified(path) for path in directory.glob(f"{program}-*.jsa")}
     for number, (old, at) in enumerate(sorted(used.items(), key=lambda item: -item[1])):
         if number >= KEPT_OF_A_DAY or (number >= KEPT and time.time() - at > DAY_S):

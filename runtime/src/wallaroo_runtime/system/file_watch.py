@@ -12,7 +12,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class FileWatch:
-    """Notices writes after it was entered, by `inotify` of Linux; on other systems `wait` returns often.
+    """Lets a `with` block wait for writes, by `inotify` of Linux; on other systems `wait` returns often.
 
     Args:
         path: A file; or a directory, for all files in it and files that are renamed into it.

@@ -34,7 +34,7 @@ _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId><
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """The functions of a caller that waits for Maven.
+    """Functions of a caller that are called while Maven runs.
 
     Attributes:
         tell: Called when Maven is started.

@@ -1,4 +1,4 @@
-"""The system's facts about a process, and processes that end with their parents."""
+"""Finds facts about processes in `/proc`, and lets processes end with their parents."""
 
 import ctypes
 import os
@@ -28,7 +28,7 @@ def dying_with_parent(number: int) -> Callable[[], None]:
 
 
 def report_ready() -> None:
-    """Report to the keeper of this driver, if there is one, that the application is initialized."""
+    """Report to `wallaroo submit`, if it started this driver, that the application is initialized."""
     if _ready:
         with suppress(OSError):
             os.write(int(_ready), b"\n")
@@ -83,7 +83,7 @@ class ProcessId:
 
 
 def alive(note: Mapping[str, Any]) -> ProcessId | None:
-    """Return the process whose `pid` and `start_time` a note has; None if it no longer exists."""
+    """Return the process whose `pid` and `start_time` a note or status has; None if it no longer exists."""
     process = ProcessId(int(note.get("pid") or 0), int(note.get("start_time") or 0))
     return process if process.pid and process.is_alive else None
 

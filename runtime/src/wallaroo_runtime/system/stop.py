@@ -129,7 +129,7 @@ def _end(number: int, _frame: object) -> None:
 
 
 def end_for_good() -> None:
-    """Ignore further signals if a signal has ended the command, since its exit code is decided."""
+    """Ignore further signals if a signal has ended the command, since the exit code is then decided."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if _ended.was_thrown and signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_IGN)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.schema import schema
+from wallaroo_runtime.topology.schema import resolved, schema
 
 Json = Mapping[str, Any]
 
@@ -25,13 +25,8 @@ def ordered(value: Any, rule: Json) -> Any:
     return {name: ordered(value[name], properties[name]) for name in properties if name in value}
 
 
-def resolved(rule: Json) -> Json:
-    """Return a rule of the schema. If the rule is a reference, return the rule to which it refers."""
-    return schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
-
-
 def meant(value: Json, rule: Json) -> Json:
-    """Return the alternative of a rule that fits an object's `kind` or keys; the rule itself if none fits."""
+    """Return the alternative (`oneOf`) of a schema's rule that an object means, by `kind` or keys; else the rule."""
     for branch in rule.get("oneOf", ()):
         properties = branch.get("properties", {})
         kind = properties.get("kind")

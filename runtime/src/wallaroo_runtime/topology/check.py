@@ -204,7 +204,7 @@ def _check_keys(index: Index, part: Part, name: str, key: Json, *, values: set[b
 
 
 def key_bytes(value: Any) -> bytes | None:
-    r"""Return the bytes of a key of the document; None if its shape is wrong.
+    r"""Return the bytes of a key that a document lists for a state; None if the value has no valid form.
 
     Raises:
         ValueError: The text is not base64.

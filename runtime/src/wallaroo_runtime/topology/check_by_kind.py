@@ -95,7 +95,7 @@ def check_outputs(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_components(index: Index) -> Iterator[Diagnostic]:
-    """Check that only steps on a library worker name a component, and that the first worker is no library."""
+    """Check that steps of the first worker, the program itself, name no component: only steps of libraries do."""
     program = index.workers[0][1].get("name") if index.workers else None
     for part in index.parts:
         if "component" in part.value and part.kind == "steps" and part.text("worker") == program:
@@ -104,7 +104,7 @@ def check_components(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_ends(index: Index) -> Iterator[Diagnostic]:
-    """Check that Kafka sources list a partition once, and that connectors get new credits before the last are used."""
+    """Check that Kafka sources list a partition once, and that `refill_credits` of connectors fits `max_credits`."""
     for part in index.parts:
         seen: set[int] = set()
         for number, item in enumerate(items_of(part.value, "partitions")):

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from wallaroo_runtime.topology.canonical import interface_hash, meant, resolved
+from wallaroo_runtime.topology.canonical import interface_hash, meant
 from wallaroo_runtime.topology.index import items_of
 from wallaroo_runtime.topology.load import load_document, parse
 from wallaroo_runtime.topology.model import STATE_KINDS, Topology
-from wallaroo_runtime.topology.schema import schema
+from wallaroo_runtime.topology.schema import resolved, schema
 
 Json = dict[str, Any]
 MAIN = "main"
@@ -76,7 +76,7 @@ class _Line:
     def __init__(self, pipeline: Json, number: int, own: Any) -> None:
         self.pipeline, self.number, self.own = pipeline, number, own
         self.before: Json = {}
-        self.place = ""  # place of the previous part
+        self.place = ""  # path of the previous part
 
     def fill(self) -> None:
         sources = list(self._parts("sources"))
@@ -170,7 +170,7 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
 
 
 def _named(owner: Mapping[str, Any], place: str) -> str:
-    """Return the name of a pipeline or part; else its place, so that its parts cause no further findings."""
+    """Return the name of a pipeline or part. If it has no valid name, return its place, as a name for derived names."""
     name = owner.get("name")
     return name if isinstance(name, str) else place
 

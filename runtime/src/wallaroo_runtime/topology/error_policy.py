@@ -1,18 +1,18 @@
-"""Decides which dead letters stop an application, and finds the first dead letter that does."""
+"""Decides which dead letters stop an application, by its `on_error`, and makes the error for the user."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.errors import RunError
+from wallaroo_runtime.topology.dead_letter_text import letter_words
 from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.origin import letter_words
 from wallaroo_runtime.topology.worker import Worker
 
 FAIL = "fail"
-TOO_LARGE, RESEND = "R606", "send the record again in parts, and"  # the topic, or the journal, has it as it is
+TOO_LARGE, RESEND = "R606", "send the record again in parts, and"  # the record in the topic or journal stays too large
 CORRECT, SHORTEN = "correct the user code", "make the message smaller at its origin, or delete it there,"
-GOKA = "goka.(*group)."  # symbols of components of a Go program's groups begin so
+GOKA = "goka.(*group)."  # begins the symbols of the components of Goka groups in a Go program
 REMEDY, GO_REMEDY, GOKA_REMEDY = (
     'give "{name}" on_error "dead_letter"',
     'give "{name}" .OnError("dead_letter")',

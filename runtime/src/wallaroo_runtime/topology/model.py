@@ -194,8 +194,9 @@ class Window:
 class Step:
     """A computation, or an output of a computation.
 
-    `state` is set for the state kinds and windows only, `window` for windows only. `visits` are the visits that the
-    step takes. `time` is `ingest` or `event` for steps with `timers` or a state with a ttl, else empty.
+    `state` is set for the state kinds and windows only, `window` for windows only. `visits` names the visits for which
+    the step has a function, called for every key with state. `time` is `ingest` or `event` for steps with `timers` or
+    a state with a ttl, else empty.
     """
 
     path: str
@@ -270,7 +271,7 @@ def has_records(part: Source | Sink) -> bool:
 
 
 def is_table(sink: Sink) -> TypeGuard[KafkaSink]:
-    """Say whether a sink is the table of a group."""
+    """Say whether a sink is the table of a Goka group: a compacted topic with the newest value of each key."""
     return isinstance(sink, KafkaSink) and sink.create is not None and sink.create.is_compact
 
 
@@ -326,7 +327,7 @@ class Topology:
         return steps
 
     def visits(self) -> list[str]:
-        """Return the names of the visits that state computations take, each once."""
+        """Return the sorted names of all visits: calls of a step's function for every key that has state."""
         return sorted({name for step in self.steps() for name in step.visits})
 
     def tick_ms(self) -> int:

@@ -17,7 +17,7 @@ BROKERS = "WALLAROO_BROKERS"  # the SDKs read the same variable for groups of Go
 
 @dataclass(frozen=True, slots=True)
 class NamedAddress:
-    """HOST:PORT for the source or sink `name`. If `name` is empty, it is for the next part without an address."""
+    """HOST:PORT for the source or sink `name`; with an empty name, for the next one that no other address names."""
 
     name: str
     host: str

@@ -15,6 +15,11 @@ def schema() -> Mapping[str, Any]:
     return document
 
 
+def resolved(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a rule of the schema. If the rule is a reference, return the rule to which it refers."""
+    return schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]] if "$ref" in rule else rule
+
+
 class NotAnInteger:
     """A number with a fraction or an exponent, which no rule of the schema accepts."""
 

@@ -11,7 +11,7 @@ from jsonschema.exceptions import ValidationError
 from jsonschema.validators import extend
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, closest, did_you_mean
-from wallaroo_runtime.topology.schema import pointer_of, schema, shown_json
+from wallaroo_runtime.topology.schema import pointer_of, resolved, schema, shown_json
 
 _NOUNS = {
     "object": "an object",
@@ -103,9 +103,7 @@ def _findings(error: ValidationError) -> Iterator[Diagnostic]:
 
 def _described(rule: Mapping[str, Any]) -> str:
     """Return the schema's description of a value, for the middle of a sentence."""
-    if "$ref" in rule:
-        rule = schema()["$defs"][rule["$ref"].rsplit("/", 1)[1]]
-    text = str(rule.get("description", "")).rstrip(".")
+    text = str(resolved(rule).get("description", "")).rstrip(".")
     return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 

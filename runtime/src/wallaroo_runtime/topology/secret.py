@@ -1,7 +1,7 @@
 """Keeps secrets out of topologies: replaces them by `${env:NAME}`, and looks up the value where it is needed.
 
-This process remembers the secrets that a program has declared, for the parts that connect to other systems. Documents
-in archives and checkpoints have references only. For them the values are in the environment of the driver.
+This process remembers the secrets that a program has declared, for its sources and sinks. Documents in archives and
+checkpoints have only references. If a document was read from there, the driver's environment must have the values.
 """
 
 import os
@@ -88,9 +88,9 @@ def secret_arguments(arguments: Sequence[str]) -> Iterator[str]:
 
 
 def withheld(document: Any) -> tuple[Any, dict[str, str]]:
-    """Return a document with references in place of secrets, and the values of the secrets by name of the variable.
+    """Return a document with references `${env:NAME}` in place of secrets, and the secrets by NAME.
 
-    A variable is named after its option. If an option has several values, the name of the source or sink is in front.
+    NAME is made from the option's name. If an option has several values, the name of the source or sink is in front.
     """
     secrets = defaultdict[str, dict[str, list[tuple[dict[str, Any], str]]]](lambda: defaultdict(list))
     document = _copied(document)
@@ -153,7 +153,10 @@ def declare(document: Any) -> Any:
 
 
 def without_secrets(document: Any) -> Any:
-    """Return any document with references in place of secrets. The environment overrides these secrets."""
+    """Return a stored or written document with references in place of secrets, and remember the secrets.
+
+    The environment overrides these secrets, but not those of `declare`.
+    """
     document, values = withheld(document)
     for name in values:
         _declared.pop(name, None)  # an application that was loaded earlier may have declared it

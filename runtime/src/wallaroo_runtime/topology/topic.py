@@ -35,7 +35,7 @@ class TopicCreation:
 
 
 def check_topics(index: Index) -> Iterator[Diagnostic]:
-    """Check that tables are read as records, whole and from the start, and that all parts create a topic alike."""
+    """Check the use of Kafka topics: tables are read whole and as records, and all parts create a topic alike."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
         if part.text("kind") != "kafka":

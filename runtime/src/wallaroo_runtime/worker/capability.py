@@ -1,4 +1,4 @@
-"""The capabilities that a stage may need and a worker may lack."""
+"""Checks that a worker has the capabilities (optional parts of the protocol) that a stage needs."""
 
 from collections.abc import Iterable
 

@@ -39,7 +39,7 @@ class Broken(Exception):
 
 
 class CallStream(ABC):
-    """An open call of a worker, for requests and their replies."""
+    """A stream of requests to a worker and its replies, within one gRPC call."""
 
     def __init__(self, client: "CallClient", replies: Iterator[Any]) -> None:
         self._client, self._replies = client, replies
@@ -83,7 +83,7 @@ class CallStream(ABC):
 
 
 class CallClient(ABC):
-    """Opens streams to a worker."""
+    """Opens streams to a worker, in this process (`memory/local.py`) or in another (`WorkerClient`)."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         self.spec = spec
@@ -124,7 +124,7 @@ class CallClient(ABC):
 
 
 class WorkerClient(CallClient):
-    """Opens streams to the worker for a spec, and connects again after the worker has restarted."""
+    """Opens streams to the worker process that a spec describes, and connects again after the worker has restarted."""
 
     def __init__(self, spec: WorkerSpec) -> None:
         super().__init__(spec)

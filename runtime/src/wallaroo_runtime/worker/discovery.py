@@ -1,4 +1,4 @@
-"""Finds the worker for a spec on this executor. The first task that needs a worker starts it."""
+"""Finds the worker that a spec describes on this executor. The first task that needs a worker starts it."""
 
 import os
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class ServingWorker:
-    """A worker process that serves.
+    """A worker process that answers calls, as its supervisor has reported it.
 
     Attributes:
         spec: Spec from which the worker was started.
@@ -133,7 +133,7 @@ def _start_supervisor(spec: WorkerSpec, directory: Path, owner: ProcessId) -> No
 
 
 def _asked(directory: Path, request: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply of a supervisor; empty if there is none. The socket of a killed one refuses connections."""
+    """Return the reply of a supervisor; empty if none runs. The socket of a killed supervisor refuses connections."""
     try:
         return control.ask(directory, request, MARGIN_SECONDS)
     except (FileNotFoundError, ConnectionError):

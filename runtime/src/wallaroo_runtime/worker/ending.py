@@ -34,7 +34,7 @@ WORDS = struct.Struct("<4Q")
 
 
 class Mark(NamedTuple):
-    """The content of a stream's file, in which the worker notes the message in flight.
+    """The content of the file in which a worker notes the message that one stream is processing.
 
     Attributes:
         call: Number of the call in the stream.
@@ -90,7 +90,9 @@ def is_own(status: int) -> bool:
 
 
 def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return exit status and messages in flight of the first of a worker's processes that ended.
+    """Return exit status and messages in flight of the process of a worker that ended first.
+
+    A worker may have several processes. If one ends, the worker notes which, and ends the others.
 
     Args:
         directory: Directory of the worker.
@@ -110,9 +112,10 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
 
 
 def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
-    """Return the messages in flight in a process by name of the stream's file: number of the call, and ordinal.
+    """Return the messages that a worker process was processing, by name of the file in which it noted each message.
 
-    The call removes files whose client has ended the stream, or was killed.
+    A message is given by the number of the call in its stream, and by its ordinal in the call. Files whose client has
+    ended the stream, or was killed, are removed.
     """
     messages = {}
     for name, mark in marks(directory):
@@ -125,12 +128,12 @@ def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
 
 
 def marks(directory: Path) -> Iterator[tuple[str, Mark]]:
-    """Yield name and content of each stream's file in the directory of a worker."""
+    """Yield name and content of each file in which a worker notes the message that a stream is processing."""
     for path in sorted(directory.glob(PREFIX + "*")):
         with contextlib.suppress(FileNotFoundError):  # the stream has just ended, and its file is gone
             yield path.name, parse(path.read_bytes()[: WORDS.size])
 
 
 def parse(data: bytes) -> Mark:
-    """Return the mark at the beginning of a file."""
+    """Return the note of a worker about its message in flight, from the file's bytes; an empty one if they are cut."""
     return Mark(*WORDS.unpack(data)) if len(data) == WORDS.size else Mark()

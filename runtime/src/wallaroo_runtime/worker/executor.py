@@ -55,7 +55,7 @@ def start(
 
 
 def request_of(spec: WorkerSpec, stages: Iterable[pb.Stage]) -> dict[str, Any]:
-    """Return the request that `main` reads."""
+    """Return the request that lets `main` start a worker, as a JSON object."""
     texts = [base64.b64encode(stage.SerializeToString()).decode() for stage in stages]
     return {"python": sys.executable, "spec": spec.to_json(), "stages": texts}
 

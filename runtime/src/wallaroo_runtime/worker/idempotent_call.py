@@ -1,7 +1,7 @@
-"""Lets a worker make, cut and show messages and states. This changes nothing in it, so a call may be repeated."""
+"""Calls that change nothing in a worker, so that they may be repeated: make messages, cut bytes, show states."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import grpc
@@ -29,12 +29,12 @@ class IdempotentCalls:
     Args:
         target: First endpoint of the worker, `unix:PATH`, which stays the same after a restart.
         path: Path of the source in the topology.
-        timeout: Seconds to wait for an answer.
         capability: Capability that the worker must have.
         what: User of the capability, in words, for errors.
+        timeout: Seconds to wait for an answer.
     """
 
-    def __init__(self, target: str, path: str, timeout: float, capability: str, what: str) -> None:
+    def __init__(self, target: str, path: str, capability: str, what: str, timeout: float = RESTART_SECONDS) -> None:
         self.path, self.timeout = path, timeout
         self._channel = grpc.insecure_channel(target, options=OPTIONS)
         self._stub, self._capability, self._what = client(WORKER_SERVICE, self._channel), capability, what
@@ -51,11 +51,22 @@ class IdempotentCalls:
         """
         if not self._has_met:
             self._meet()
-        return repeated(getattr(self._stub, method), request, path=self.path, about=about, timeout=self.timeout)
+        return self._repeated(method, request, about)
+
+    def _repeated(self, method: str, request: Any, about: str) -> Any:
+        attempt = 1
+        while True:
+            try:
+                return getattr(self._stub, method)(request, timeout=self.timeout, wait_for_ready=True)
+            except grpc.RpcError as error:
+                if attempt == ATTEMPTS or error.code() is not grpc.StatusCode.UNAVAILABLE:
+                    reason = f"no answer about {about}; {error.code().name}: {error.details()}"
+                    raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error
+                attempt += 1
 
     def _meet(self) -> None:
         request = pb.InitRequest(protocol_min=PROTOCOLS[0], protocol_max=PROTOCOLS[1], capabilities=CAPABILITIES)
-        reply = repeated(self._stub.Init, request, path=self.path, about="the handshake", timeout=self.timeout)
+        reply = self._repeated("Init", request, "the handshake")
         if reply.HasField("failure"):
             raise remote_error(self.path, reply.failure)
         if self._capability not in reply.capabilities:
@@ -68,32 +79,10 @@ class IdempotentCalls:
         self._channel.close()
 
 
-def repeated(method: Callable[..., Any], request: Any, *, path: str, about: str, timeout: float) -> Any:
-    """Return a worker's answer. While the worker restarts, the call waits.
-
-    Args:
-        path: Path of the topology's part that the question is about.
-        about: Subject of the question, in words, for errors.
-        timeout: Seconds to wait for an answer.
-
-    Raises:
-        RunError: W410 if there is no answer.
-    """
-    attempt = 1
-    while True:
-        try:
-            return method(request, timeout=timeout, wait_for_ready=True)
-        except grpc.RpcError as error:
-            if attempt == ATTEMPTS or error.code() is not grpc.StatusCode.UNAVAILABLE:
-                reason = f"no answer about {about}; {error.code().name}: {error.details()}"
-                raise RunError.of("W410", WORKER, worker=path, reason=reason) from error
-            attempt += 1
-
-
 def request_of(
     path: str, previous: bytes | None, encoding: int, *, max_count: int, max_bytes: int
 ) -> pb.GenerateRequest:
-    """Return the request for the messages that follow `previous`; parameters as for `WorkerMaker.make`."""
+    """Return the request to a generator for the messages after `previous`. Parameters as for `WorkerMaker.make`."""
     return pb.GenerateRequest(
         path=path,
         previous=previous or b"",
@@ -105,17 +94,20 @@ def request_of(
 
 
 def generated_of(reply: pb.GenerateReply) -> Generated:
-    """Return the content of a worker's reply."""
+    """Return the messages, and more, in a worker's reply about a generator; see `Generated`."""
     failure = reply.failure
     reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
     return list(reply.values), reply.encoding, reply.ended, reason
 
 
 class WorkerMaker(IdempotentCalls):
-    """Calls the worker at a gRPC target to make messages, and waits while it restarts. See `IdempotentCalls`."""
+    """Gets the messages of a generator from its worker, and waits while the worker restarts.
 
-    def __init__(self, target: str, path: str, timeout: float = RESTART_SECONDS) -> None:
-        super().__init__(target, path, timeout, GENERATE, "a generator")
+    The parameters are those of `IdempotentCalls`.
+    """
+
+    def __init__(self, target: str, path: str) -> None:
+        super().__init__(target, path, GENERATE, "a generator")
 
     def make(self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int) -> Generated:
         """Ask for the messages that follow `previous`.
@@ -153,7 +145,7 @@ class WorkerMaker(IdempotentCalls):
 
 
 class WorkerSplitter(IdempotentCalls):
-    """Calls the worker at a gRPC target to cut bytes, and waits while the worker restarts.
+    """Lets a worker cut the bytes of a source into messages, with its decoder, and waits while the worker restarts.
 
     Other parameters are those of `IdempotentCalls`.
 
@@ -161,8 +153,8 @@ class WorkerSplitter(IdempotentCalls):
         max_message_bytes: Longest payload that the topology allows.
     """
 
-    def __init__(self, target: str, path: str, max_message_bytes: int, timeout: float = RESTART_SECONDS) -> None:
-        super().__init__(target, path, timeout, SPLIT_FRAMES, "a source that its decoder cuts")
+    def __init__(self, target: str, path: str, max_message_bytes: int) -> None:
+        super().__init__(target, path, SPLIT_FRAMES, "a source that its decoder cuts")
         self.max_message_bytes = max_message_bytes
 
     def split(self, data: bytes) -> tuple[list[int], int]:
@@ -187,7 +179,7 @@ class WorkerSplitter(IdempotentCalls):
 
 
 def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
-    """Return the states in a worker's reply.
+    """Return the readable states in a worker's reply.
 
     Raises:
         RunError: The error that the worker reports; W410 if the answer is no JSON.
@@ -201,13 +193,13 @@ def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
 
 
 class WorkerShower(IdempotentCalls):
-    """Calls the worker at a gRPC target to show states. Parameters: `IdempotentCalls`; path is the worker's name."""
+    """Gets states from a worker in readable form, as JSON. Parameters as for `IdempotentCalls`."""
 
     def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
-        super().__init__(target, worker, timeout, SHOW_STATE, "showing states")
+        super().__init__(target, worker, SHOW_STATE, "showing states", timeout)
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states at the end of a log.
+        """Return the states that follow from a state log, in readable form.
 
         Args:
             stage: A stage that begins with state.

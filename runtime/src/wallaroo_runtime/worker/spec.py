@@ -70,9 +70,9 @@ class WorkerSpec:
         return cls(
             application=topology.name,
             name=worker.name,
-            command=tuple(worker.command),
+            command=worker.command,
             directory=worker.directory,
-            args=tuple(worker.args),
+            args=worker.args,
             interface_hash=worker.interface_hash,
             deadline_ms=worker.call_deadline_ms,
         )

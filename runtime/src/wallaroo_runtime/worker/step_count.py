@@ -1,4 +1,4 @@
-"""Adds up the counts of workers at sources, steps and sinks, and those of visits, over calls and tasks."""
+"""Adds up the numbers of messages at sources, steps and sinks, and of keys in visits, over calls and tasks."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -11,17 +11,17 @@ Place = TypeVar("Place")
 
 
 def refusal(count: int) -> StepCount:
-    """Return the correction of a sink's counts if the sink does not take some messages that its encoder has emitted."""
+    """Return the counts to add at a sink that did not take `count` messages which its encoder has emitted."""
     return Counter(messages_out=-count, dead_letters=count)
 
 
 def count_run(visits: VisitCounts) -> StepCount:
-    """Return what a run counts of visits, see `RUN_COUNTERS`."""
+    """Return the numbers of visits and of visited keys, under their names in `RUN_COUNTERS`."""
     return Counter(visits=len(visits), visited_keys=sum(each["keys"] for each in visits.values()))
 
 
 def add_up(into: dict[Place, StepCount], others: Mapping[Place, Mapping[str, int]]) -> None:
-    """Add other counts, by path or id.
+    """Add other counts to `into`. Both are by path of a source, step or sink, or by id of a visit.
 
     Example:
         >>> counts = {"0/steps/0": Counter(messages_in=2, messages_out=1)}

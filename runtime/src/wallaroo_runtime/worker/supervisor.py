@@ -174,7 +174,7 @@ class Supervisor:
         return not process.ended.done()
 
     async def _spend(self, served: bool) -> None:
-        """Count an end of the worker; give up if the worker has ended too often."""
+        """Count an end of the worker against its budget of restarts. Give up if it has ended too often."""
         ending = self.process.ending() if self.process else None
         if served and ending is not None and ending.is_excused:
             return

@@ -1,4 +1,4 @@
-"""Watches all parts of a run: their failures, findings and numbers."""
+"""Watches gateways, query, egress and workers of a run, for the driver: their failures, findings and numbers."""
 
 import contextlib
 import shlex
@@ -143,7 +143,7 @@ class Flow:
             show(worker, line)
 
     def activity(self) -> Activity:
-        """Return the progress of all parts."""
+        """Return the numbers that show whether the run is idle."""
         progress = self._query.progress()
         is_held = self._query.is_held
         done = self._is_delivered() and (
@@ -169,7 +169,7 @@ class Flow:
         return self._peers.undelivered() == 0
 
     def _is_awaited(self) -> bool:
-        """Return whether a generator waits for a commit before it goes on, or a visit is not processed."""
+        """Return whether a gateway waits for a commit: for a generator, or for a visit that is not processed yet."""
         return any(gateway.status().get("waits") for gateway in self._peers.gateways)
 
     def _has_unread(self) -> bool:
@@ -257,7 +257,7 @@ def lasting(status: Mapping[str, Any]) -> list[Any]:
 
 
 class IdleEndings:
-    """Compares the processes of workers with those at the last check, to find processes that have ended."""
+    """Finds worker processes that have ended while no task called them: compares processes with the last check."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0

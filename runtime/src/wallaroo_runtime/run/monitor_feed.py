@@ -1,4 +1,4 @@
-"""Gathers the reports of a run's parts for the monitor, and starts the monitor's server."""
+"""Feeds the monitor of a run with its numbers and findings, and starts the monitor's server."""
 
 import contextlib
 import os
@@ -31,11 +31,13 @@ ASK_S = 0.5
 PROCESSES_S = 5.0
 
 
-class Watch:
-    """A `Reporter` that keeps the data of a run for the monitor, and passes all calls on to another reporter.
+class MonitorFeed:
+    """A `Reporter` that gives the numbers and findings of a run to the monitor, and passes all calls on.
 
     Args:
-        states: Called with the object that answers questions about states.
+        reporter: Gets all calls, too.
+        board: The data that the monitor shows.
+        states: The monitor's answers about states, which need the reader of states from `attach`.
     """
 
     def __init__(self, reporter: Reporter, board: Board, topology: Topology, states: StateRoutes) -> None:
@@ -58,18 +60,18 @@ class Watch:
         self._board.tell_live(report)
 
     def begin(self, peers: Peers) -> None:
-        """Take the gateways and the egress, whose present counts are the baseline for later counts."""
+        """Take the gateways and the egress. Their present counts are the baseline for the counts of this run."""
         self._peers = peers
         self._board.begin(peers.egress.status())
 
     def attach(self, query: "Query", states: StateQuery | None) -> None:
-        """Take the started query, and the reader of its states, which is None if Spark has no thread for it."""
+        """Take the started query, and the reader of its states; None if Spark has no free thread to read states."""
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Read the progress of sinks. Frequent calls make latencies exact."""
+        """Read the progress of the sinks, from which the monitor computes latencies: exactly, if called often."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
@@ -99,7 +101,10 @@ class Watch:
         self._board.update(snapshot.state, sample)
 
     def _measure(self, gateways: list[dict[str, Any]], egress: Mapping[str, Any]) -> None:
-        """Measure the memory of the run's processes here, every five seconds and when workers have started or ended."""
+        """Measure the memory of the run's processes on this machine.
+
+        Measures every five seconds, and when workers have started or ended.
+        """
         assert self._query is not None
         now, shown = time.monotonic(), {worker["name"] for worker in self._workers}
         if now - self._looked_at < PROCESSES_S and shown == set(self._query.targets):
@@ -135,9 +140,9 @@ class Watch:
             }
 
 
-def start_watch(
+def start_monitor(
     options: RunOptions, reporter: Reporter, topology: Topology, plan: Plan, checkpoint: Path, stack: ExitStack
-) -> Watch:
+) -> MonitorFeed:
     """Serve the monitor of a run until `stack` ends, and notify the user of the address.
 
     Args:
@@ -156,4 +161,4 @@ def start_watch(
     stack.callback(server.stop)
     file = options.spark.conf.get(TOKEN_FILE, "")  # a token that stays the same must not be in a journal of the system
     reporter.note(f"monitor at {server.page}; its token is in {file}" if file else f"monitor at {server.url}")
-    return Watch(reporter, board, topology, server.routes.states)
+    return MonitorFeed(reporter, board, topology, server.routes.states)

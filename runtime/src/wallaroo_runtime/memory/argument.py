@@ -1,4 +1,4 @@
-"""Finds the parts of an application that a test names, or lists the existing parts in an error."""
+"""Checks the arguments of a test's calls: names of sources, sinks and states, payloads, and keys."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
@@ -14,13 +14,16 @@ P = TypeVar("P", Source, Sink)
 
 
 def chosen(what: str, parts: list[P], name: str | int) -> P:
-    """Return the part with a name, or at a position. An empty name means the only part.
+    """Return the source or sink with a name, or at a position. An empty name means the only one.
+
+    Args:
+        what: `source` or `sink`, for the error.
 
     Raises:
-        RunError: R720 if there is no such part, or more than one.
+        RunError: R720 if there is no such source or sink, or more than one.
     """
     name = str(name)
-    matching = [part for part in parts if part.name == name] or ([part for part in parts] if not name else [])
+    matching = [part for part in parts if not name or part.name == name]
     if name.isdecimal() and not matching and int(name) < len(parts):
         matching = [parts[int(name)]]
     if len(matching) > 1:
@@ -32,7 +35,7 @@ def chosen(what: str, parts: list[P], name: str | int) -> P:
 
 
 def unknown(what: str, name: str, known: Iterable[str]) -> RunError:
-    """Return the error that the application has no part with this name (R720)."""
+    """Return the error that the application has no source, sink, state or visit with this name (R720)."""
     return _missing(what, name, ", ".join(f'"{each}"' for each in known) or "none")
 
 
@@ -49,14 +52,14 @@ def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
 def check_payloads(
     source: TcpSource, messages: Sequence[Message], splitter: Callable[[TcpSource], Splitter]
 ) -> list[bytes]:
-    """Return payloads. Refuse those that a source could not receive with its framing, or with a key or time.
+    """Return the payloads of messages for a TCP source, if it could receive them with its framing.
 
     Args:
         splitter: Returns the splitter of a source whose framing only the decoder knows. Payloads for such a source
             include the header.
 
     Raises:
-        RunError: R721 if a payload does not fit, or an error that the decoder raised.
+        RunError: R721 if a payload does not fit, or has a key or time; or an error that the decoder raised.
     """
     kind, header = source.framing.kind, source.framing.header_bytes
     cut = splitter(source).split if kind not in KINDS else None

@@ -1,4 +1,4 @@
-"""Describes the message that became a dead letter: its key, its Kafka record, and its beginning."""
+"""Describes in words the message that became a dead letter: its key, its Kafka record, and its beginning."""
 
 from typing import Any
 
@@ -50,7 +50,7 @@ def record_words(letter: pb.DeadLetter) -> str:
 
 
 def letter_words(letter: pb.DeadLetter) -> str:
-    """Return key and beginning of the message for a finding, after a space: ` (key 'ann'; Order(count=0))`."""
+    """Return the message of a dead letter in words, to append to a finding, e.g. ` (key 'ann'; Order(count=0))`."""
     key = f"key {shown(readable(letter.key))}" if letter.has_key else ""
     preview = "".join(each if each.isprintable() else " " for each in letter.preview)
     words = "; ".join(filter(None, (key, record_words(letter), preview)))

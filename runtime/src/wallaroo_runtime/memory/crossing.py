@@ -1,4 +1,7 @@
-"""Passes messages from one stage of a task to later stages of the same task, which run in other workers."""
+"""Passes messages from one stage of a task to later stages of the same task, which run in other workers.
+
+It also selects and counts frames of the journal by port, the number that names a source, step or sink.
+"""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -23,7 +26,7 @@ def messages_by_port(frames: bytes) -> Counter[int]:
 
 
 def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield the ticks and visits among the frames of a journal, as workers receive them. They go to all buckets.
+    """Yield the ticks and visits among the frames of a journal, as workers receive them: each goes to all buckets.
 
     In the journal, a tick has its own sequence, as if it were a message.
 
