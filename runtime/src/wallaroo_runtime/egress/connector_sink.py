@@ -1,4 +1,4 @@
-"""Delivery to a sink of the connector protocol, in transactions: SPECIFICATION.md, section 7."""
+"""Delivery to a program that speaks the connector protocol, in two-phase commits: SPECIFICATION.md, section 7."""
 
 import os
 import secrets
@@ -25,11 +25,11 @@ PROGRAM = "wallaroo"
 
 
 class Refused(ConnectionError):
-    """The sink refuses output at the moment. The text of the error has the reason."""
+    """The connector refuses output at the moment. The text of the error has the reason."""
 
 
 class SinkConnection:
-    """A connection to a sink, and the answers received on it.
+    """A connection to the connector of a sink, with the frames of the connector protocol that were received on it.
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
@@ -57,7 +57,7 @@ class SinkConnection:
         self._socket.sendall(data)
 
     def answer(self, tag: int) -> ReceivedFrame:
-        """Wait for a frame with a tag; acknowledgements are ignored, since only transactions move the position.
+        """Wait for a frame with a tag. Acknowledgements are ignored, because only transactions move the position.
 
         Raises:
             Refused: The sink refuses, sends another frame, or does not answer in time.
@@ -79,7 +79,7 @@ class SinkConnection:
                 raise Refused(reason)
 
     def order(self, tag: int) -> Order:
-        """Wait for an order.
+        """Wait for a frame with an order (a message of two-phase commit) that has this tag.
 
         Raises:
             Refused: As for `answer`.
@@ -137,7 +137,7 @@ class SinkConnection:
 
 
 class CommittingSink(Sink):
-    """Delivers the outbox's messages for one port in transactions: each message is in the sink exactly once.
+    """Delivers the output of one sink from the outbox in transactions: the connector has each message exactly once.
 
     A transaction that the sink has prepared is committed if it ends at or before the recorded position, else aborted.
     Parameters and attributes are those of `Sink`; `position` is the end of the last prepared transaction.

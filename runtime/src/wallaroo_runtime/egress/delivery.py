@@ -1,4 +1,4 @@
-"""Takes output of running micro-batches: new messages go into the live log, once, in order."""
+"""Takes output in real-time mode: appends new messages to the live log, in order, and drops repeated messages."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,11 +17,11 @@ from wallaroo_runtime.storage.outbox.position import begin_position
 
 
 class Deliveries:
-    """Decides which attempts of tasks may deliver output of running micro-batches, and appends it to the live log.
+    """Decides which task attempts may deliver output in real-time mode, and appends the output to the live log.
 
     Args:
-        ports: Returns the ports of the sinks that take output of running micro-batches.
-        wake: Called with a port that has new output.
+        ports: Returns the ports (numbers in the topology) of the sinks.
+        wake: Called with the port of a sink that has new output.
 
     Attributes:
         outstanding: Measures latencies of messages until all sinks have taken their output.
@@ -35,7 +35,7 @@ class Deliveries:
         self._latest: dict[int, Delivering] = {}
 
     def open(self, writer: AttemptWriter) -> "Delivering":
-        """Return the receiver of an attempt's output. It replaces earlier receivers of the partition.
+        """Return the receiver of a task attempt's output. Earlier attempts of its partition may deliver no more.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -56,7 +56,7 @@ class Deliveries:
             self.live.close()
 
     def check(self, stream: "Delivering") -> None:
-        """Refuse a stream that is not the latest stream of its partition. The caller holds the lock.
+        """Refuse output of an attempt that is not the latest one of its partition. The caller holds the lock.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -78,7 +78,7 @@ class Deliveries:
         )
 
     def append(self, entry: Entry) -> None:
-        """Append output to the live log. The caller holds the lock."""
+        """Append output to the live log, and wake its sink. The caller holds the lock."""
         is_sink = entry.port != DEAD_LETTER_PORT
         if is_sink and not self.live.state.messages[entry.port]:
             begin_position(self.live.directory.parent, entry.port)
@@ -152,14 +152,14 @@ class Delivering:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Note the arrival times of messages whose output is complete. Repeated messages do not count again."""
+        """Note when messages arrived whose output is now complete, to measure latencies. Repeated ones do not count."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.outstanding.publish(self._ends, times, self._published_ms)
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:
-        """Note that input before a sequence is committed.
+        """Note that Spark has committed the input before a sequence, and forget dead letters that cannot be repeated.
 
         Input before the previous commit is never repeated. Input after it is repeated if a loss of power removes
         Spark's newest commit.

@@ -1,4 +1,4 @@
-"""Takes a stream of deliveries in one thread. Another thread syncs and acknowledges them in groups."""
+"""Serves a call of `Deliver`: one thread takes frames of output, another syncs and acknowledges them in groups."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ class DeliveryStream:
     Deliveries that follow it within 10 ms share one sync and one reply.
 
     Args:
-        is_full: Returns whether no more output may be taken now.
+        is_full: Returns whether so much output waits for sinks that no more may be taken now.
         live: The live log, which has the deliveries.
     """
 

@@ -1,4 +1,4 @@
-"""A producer of Kafka, and the errors that records can have."""
+"""Writes the records of one Kafka sink, and sorts Kafka's errors into those that pass and those that stay."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -54,11 +54,11 @@ class Unavailable(OSError):
 
 
 class Lasting(Exception):
-    """Kafka refuses these records, however often they are sent.
+    """Kafka refuses some records, or the whole session, and a retry does not help.
 
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
-        is_too_large: Whether the first of these records is too large.
+        is_too_large: Whether the first refused record is too large.
         numbers: Reason for each refused record, by its number from 0; empty if the refused record is not known.
     """
 
@@ -70,10 +70,10 @@ class Lasting(Exception):
 
 
 class RecordPart(NamedTuple):
-    """A few records of a write.
+    """Some consecutive records of one call of `write`.
 
     Attributes:
-        begin: Number of the first record within the write.
+        begin: Number of the first record within the call.
         is_plain: Whether the records have only keys and values, and the topic surely takes them.
     """
 
@@ -83,7 +83,7 @@ class RecordPart(NamedTuple):
 
 
 class ProducerSession:
-    """A producer that loses no record. After a failure it may write some records twice.
+    """A producer for one sink, used until the first outage. The next session may write some records again.
 
     Args:
         target: `brokers`, `topic` and `options` of the sink.
@@ -242,9 +242,10 @@ class ProducerSession:
         self._producer.flush(ANSWER_S)
 
     def _produce_all(self, parts: Sequence[RecordPart], without: Collection[int] | None) -> None:
-        """Produce the records, except the numbers in `without`; None produces plain parts without noting numbers.
+        """Give the records to the client, except those whose numbers are in `without`.
 
-        If Kafka refuses a record of a plain part, the refused record is not known.
+        If it is None, records of plain parts are given without their numbers, which costs less. Then it is not known
+        which of these records Kafka refuses.
         """
         for part in parts:
             self._producer.poll(0)
@@ -290,7 +291,7 @@ class ProducerSession:
             raise
 
     def _queue_plain(self, part: RecordColumns) -> None:
-        """Give plain records to the client. Callbacks of their own would double the CPU time of the egress."""
+        """Give records with only key and value to the client, without callbacks, which would double the CPU time."""
         produce, topic = self._producer.produce, self._topic
         for value, key in zip(part.values, part.keys or repeat(None), strict=False):
             try:
@@ -311,7 +312,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return why the topic can never take a record, else an empty text. Brokers would refuse the whole batch."""
+        """Return why the topic can never take a record; empty if it can. Brokers would refuse its whole batch."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
@@ -333,7 +334,7 @@ class ProducerSession:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return the callback that notes records with an error of their own. It has no reference to this session."""
+        """Return the client's callback for failed records. It has no reference that would keep this session alive."""
         failed, codes = self._failed, self._client.KafkaError
         # The other records of a refused batch, and purged records, get these errors.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
@@ -345,7 +346,7 @@ class ProducerSession:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return the callback that notes that no connection is left. It has no reference to this session."""
+        """Return the client's callback for a loss of all connections. It also does not keep this session alive."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:

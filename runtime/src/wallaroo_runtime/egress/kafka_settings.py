@@ -1,4 +1,4 @@
-"""The settings with which Kafka's client writes a topic."""
+"""Makes the settings of Kafka's client from the options of a Kafka sink."""
 
 import re
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message
 
 
 def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
-    """Return settings of the client for a sink's options.
+    """Return the settings of librdkafka for the options of a Kafka sink.
 
     Raises:
         RunError: R716 if an option is not one of Kafka's, or is not for users.
@@ -47,7 +47,7 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
 
 
 def keeps_order(settings: Mapping[str, Any]) -> bool:
-    """Return whether the client may number its records, so that a retry neither repeats nor reorders records.
+    """Return whether the settings permit an idempotent producer, whose retries neither repeat nor reorder records.
 
     Example:
         >>> keeps_order({"acks": "all"}), keeps_order({"acks": "1"}), keeps_order({"retries": "0"})
@@ -58,6 +58,6 @@ def keeps_order(settings: Mapping[str, Any]) -> bool:
 
 
 def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for a consumer of the same brokers."""
+    """Return the settings of a producer that a consumer of its brokers needs: addresses, login and encryption."""
     kinds = ("bootstrap.", "log_level", *CONNECTING)
     return {name: value for name, value in settings.items() if name.startswith(kinds)}

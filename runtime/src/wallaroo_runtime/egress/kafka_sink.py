@@ -33,7 +33,7 @@ FOLDER = "dead-letters"  # next to the outbox
 
 
 class KafkaSink(Sink):
-    """Delivers the outbox's messages for one port to a topic.
+    """Delivers the output of one sink from the outbox to a topic, at least once.
 
     Parameters and attributes are those of `Sink`. Kafka has all records up to `position`.
 
@@ -56,12 +56,15 @@ class KafkaSink(Sink):
             self._rest()
 
     def _rest(self) -> None:
-        """Record durably that everything up to the position is delivered: no output is on its way."""
+        """Record the position durably. Called at the end, and after some seconds without output: none is on its way."""
         self._record(durable=True)
         self._rests_at = math.inf
 
     def _begin(self) -> None:
-        """Forget transactions of an earlier version: a later version must not continue at their old position."""
+        """Prepare the recorded position for this run: forget the transactions of an earlier run with `exactly_once`.
+
+        Otherwise a later run with `exactly_once` would continue at their old position.
+        """
         if self.position.sender:
             self.position = replace(self.position, sender="")
             self._record(durable=True)
@@ -84,11 +87,16 @@ class KafkaSink(Sink):
 
     @staticmethod
     def _period_s(pieces: list[Piece], since_s: float) -> float:
-        """Return the least time from the begin of a write of these pieces to the next; the last began `since_s` ago."""
+        """Return the least seconds from the beginning of a write of these pieces to the beginning of the next write.
+
+        Args:
+            pieces: The pieces of this write.
+            since_s: Seconds from the beginning of the previous write to that of this one.
+        """
         return 0.0
 
     def _agree(self, session: ProducerSession) -> None:
-        """Agree with Kafka on the position to continue at. Without transactions Kafka has no position."""
+        """Agree with Kafka on the position to continue at. Without transactions Kafka has none, so nothing is done."""
 
     def _refused(self, error: Lasting) -> RunError:
         if error.is_fenced:
@@ -168,7 +176,9 @@ class KafkaSink(Sink):
         self._take(pieces, end, durable=self._is_due(pieces))
 
     def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
-        """Write the records of pieces, and the position after them. A sink may turn refused records into dead letters.
+        """Write the records of pieces (frames of messages) to the topic, and the position after them.
+
+        With `--on-error dead_letter`, records that the topic never takes become dead letters.
 
         Returns:
             The position, which counts the refused records.
@@ -217,7 +227,7 @@ class KafkaSink(Sink):
 
 
 def _sequences(pieces: list[Piece]) -> Iterator[int]:
-    """Yield the sequence of each record that `written` yields."""
+    """Yield, for each record of `written`, the sequence of the message that it was made from."""
     for piece in pieces:
         if piece.frame is not None:
             count = piece.frame.header.count
@@ -225,7 +235,12 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
 
 
 def written(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
-    """Yield the records of each piece; `are_whole` means that the bytes of each message are a whole record."""
+    """Yield the records of each piece.
+
+    Args:
+        pieces: Pieces of the sink's output.
+        are_whole: Whether the bytes of each message are a whole record, and not only its value.
+    """
     for piece in pieces:
         if not piece.lengths:
             continue

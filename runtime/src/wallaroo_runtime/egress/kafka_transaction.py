@@ -59,7 +59,7 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
 
 
 class TransactionalSession(ProducerSession):
-    """A producer that writes in transactions and fences off other producers of its name, and a reader of its position.
+    """Writes records in transactions, each with the sink's position, and fences off other producers of its name.
 
     Args:
         name: Transactional id and consumer group.
@@ -116,7 +116,7 @@ class TransactionalSession(ProducerSession):
         return judged
 
     def _undo(self) -> None:
-        """Abort by a new producer. After refused records librdkafka loses the sequence numbers of its next records."""
+        """Abort the transaction with a new producer. The old one loses the numbers of its records after a refusal."""
         super().close()
         self._producer = self._transactional()
         self._failed.clear()  # reports of the aborted records say nothing about the next attempt

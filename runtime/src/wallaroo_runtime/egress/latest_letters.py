@@ -1,4 +1,4 @@
-"""The latest dead letters of running micro-batches, for a driver that does not see their files."""
+"""The latest dead letters of real-time mode, for a driver on another machine, which cannot read their files."""
 
 from collections import deque
 from pathlib import Path
@@ -30,10 +30,13 @@ class FreshLetters:
         self._count += count
 
     def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
-        """Return the number for the next call, and the kept letters after `known`, about 1 MiB at most.
+        """Return the number of the last letter that is returned, and the kept letters after letter number `known`.
 
         Args:
             known: Number that the previous call returned; a call without an answer may be repeated.
+
+        Returns:
+            The number for the next call, and the letters, about 1 MiB at most.
         """
         self._tail.look()
         if known > self._count:  # the number is of an earlier egress process

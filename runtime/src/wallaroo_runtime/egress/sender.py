@@ -1,4 +1,4 @@
-"""The sender: delivers the outbox to the sinks."""
+"""Delivers the output of an outbox to all sinks, and reports how far each sink has come."""
 
 import threading
 import time
@@ -24,14 +24,14 @@ DRAIN_S, ABANDON_S = 5.0, 3.0
 
 
 class Sender:
-    """Watches the outbox, and has one thread per sink.
+    """Delivers the output of an outbox: watches for new output, and wakes a thread for each sink.
 
     Args:
         directory: Directory of the outbox and the status file.
         drain_s: Seconds for which delivery goes on after `stop`.
 
     Attributes:
-        live: The live log; None until output was delivered to it.
+        live: The live log (output of real-time mode); None if there is none.
         is_woken: Whether all output comes by calls of `Deliver`, which wake the sender, so that it need not poll.
 
     Raises:
@@ -80,13 +80,13 @@ class Sender:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
     def use(self, live: LiveLog, outstanding: Outstanding) -> None:
-        """Deliver the live log, too. New output for a port is then signalled by `wake`."""
+        """Deliver the live log (output of real-time mode), too. The log's writer calls `wake` for new output."""
         for sink in self._sinks:
             sink.live, sink.outstanding = live, outstanding
         self.live, self._outstanding = live, outstanding
 
     def wake(self, port: int) -> None:
-        """Signal that the live log has new output for a port."""
+        """Signal that the live log has new output for the sink of a port."""
         for sink in self._sinks:
             if sink.config.port == port:
                 sink.wake()
@@ -94,7 +94,7 @@ class Sender:
             self._news.set()
 
     def waiting_bytes(self) -> int:
-        """Return the bytes of the live log that wait for sinks."""
+        """Return the size of the part of the live log that a sink has not delivered yet."""
         return 0 if self.live is None else self.live.end - min(self._live_positions(), default=self.live.end)
 
     def _live_positions(self) -> Iterator[int]:
@@ -183,7 +183,7 @@ class Sender:
         self._write_status("stopped")
 
     def _write_status(self, state: str) -> bool:
-        """Write the status. Return whether it differs from the last written status."""
+        """Write the status file. Return whether the status has changed since the last call."""
         with self._lock:
             findings, self._found = self._found, []
         for diagnostic in findings:
