@@ -1,4 +1,4 @@
-"""Connector sources: a connector keeps each message until the gateway acknowledges that it is processed."""
+"""Sources fed by connectors: programs that keep each message until the gateway acknowledges that it is processed."""
 
 import hmac
 import time
@@ -62,7 +62,7 @@ class ConnectorBatch:
         self.size += cost(message)
 
     def put(self, intake: Intake, port: int) -> dict[int, int]:
-        """Put the messages into the journal, and return the new point of each stream."""
+        """Put the messages into the journal, and return the id of the last message of each stream."""
         headers = point_headers(len(self.values), self.last.items())
         earliest, columns = columns_of(self.values, self.keys, self.times, headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
@@ -76,7 +76,7 @@ def cost(message: ReceivedFrame) -> int:
 
 
 class Connectors:
-    """The connectors of a gateway.
+    """Serves all connectors of a gateway: takes their messages, and acknowledges processed messages.
 
     Args:
         intake: Takes the messages, and knows which messages are safe and which are processed.
@@ -103,7 +103,7 @@ class Connectors:
         return RETRY_S if is_busy else float("inf")
 
     def add(self, connection: Connection) -> None:
-        """Take a new connection to a connector source."""
+        """Note a new connection to a connector source. It must soon send HELLO."""
         self._sessions[connection] = ConnectorSession(connection, time.monotonic() + self._hello_s)
 
     def remove(self, connection: Connection) -> None:

@@ -36,7 +36,7 @@ LIMITS = Limits()
 
 
 class Gateway:
-    """Runs one event loop over listeners and connections. Only writes to the journal block the loop.
+    """Takes the messages of all sources in one event loop. Only writes to the journal block this loop.
 
     Args:
         directory: Directory of the journal and the status file.
@@ -44,10 +44,11 @@ class Gateway:
         splitter: Makes the `Splitter` of a source that only its worker can cut.
         maker: Makes the `Maker` of a generator source.
         has_driver: Returns whether a driver is alive. Without a driver, no ticks are written.
+        moved: Called with the end of the journal's readable part when it has moved.
         limits: Limits that no driver changes.
 
     Attributes:
-        visits: Takes visits.
+        visits: Takes visits (calls of user code for each key of a state).
 
     Raises:
         RunError: R714 if an address cannot be used; R610 if another process writes the journal; R698 if it is damaged.
@@ -164,7 +165,10 @@ class Gateway:
             self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Write the status when a source begins or stops to wait: the driver reports progress to a waiting gateway."""
+        """Write the status when a source begins or ends to wait until messages are processed.
+
+        The driver then commits sooner.
+        """
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -345,7 +349,7 @@ class Gateway:
                 self._take(connection, connection.tail, cut)
 
     def _end(self, connection: Connection) -> None:
-        """Handle that the peer has closed its side. The peer gets EOF as soon as its messages are safe."""
+        """Handle a connection whose peer has closed its side. The peer gets EOF as soon as its messages are safe."""
         if line := connection.last_line():
             self._take(connection, bytearray(line), Cut(1, len(line)))
         if connection.tail or connection.source.is_connector:

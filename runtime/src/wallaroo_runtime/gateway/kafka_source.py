@@ -31,9 +31,9 @@ def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
 
 
 class KafkaSources:
-    """The Kafka sources of a gateway.
+    """The Kafka sources of a gateway, each with a thread that reads its topic.
 
-    At each start, tables are read to their ends before any other source is read.
+    At each start, tables (topics in which the latest record of a key counts) are read to their ends before others.
 
     Args:
         points: Next offset of each partition, by port of the source.

@@ -1,4 +1,4 @@
-"""Takes visits from users, journals them between messages, and answers when they are safe."""
+"""Takes visits (calls of user code for each key of a state), and writes them to the journal between messages."""
 
 import threading
 import time
@@ -30,7 +30,7 @@ class Asked:
 
 
 class VisitIntake:
-    """Takes visits for the event loop of a gateway.
+    """Takes visits from the threads of callers, and answers a caller when the journal has its visit safely.
 
     Args:
         names: Names of the visits that the application takes.
@@ -48,13 +48,13 @@ class VisitIntake:
 
     @property
     def open(self) -> int:
-        """Number of journaled visits that are not done."""
+        """Number of visits in the journal that are not processed yet."""
         done = max(self._intake.committed, self._done)
         unsafe = sum(asked.frame is None or asked.frame.end < 0 for asked in self._written)
         return unsafe + sum(end > done for end in self._known.values())
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
-        """Journal a visit and wait until it is safe. Any thread but the event loop's may call this.
+        """Write a visit to the journal, and wait until it is safe there. Only the event loop may not call this.
 
         Returns:
             Id of the visit.
@@ -83,7 +83,7 @@ class VisitIntake:
         raise RunError.of("R733", name=name, reason=reason, fix="look at the run: sinks, or the disk, may hold it up")
 
     def turn(self) -> None:
-        """Do all work that is due. Called once in every turn of the event loop."""
+        """Write waiting visits to the journal, and answer callers. Called once in every turn of the event loop."""
         while self._asked and self._intake.accepts:
             asked = self._asked.popleft()
             if not asked.is_given_up:
