@@ -113,7 +113,7 @@ class Cluster:
             raise self._unanswered(reason="no answer in time") from error
 
     def refused(self, error: "KafkaError", fix: str) -> RunError:
-        """Return the `RunError` for an error of Kafka: R672 if no broker answers, else R727."""
+        """Return the `RunError` for an error of Kafka: R672 if no broker answers, else R727 with the remedy `fix`."""
         codes = self.kafka.KafkaError
         access = codes._AUTHENTICATION, codes._SSL
         is_silent = error.code() in self._silent
@@ -139,7 +139,7 @@ class Cluster:
 
     @contextmanager
     def asking(self) -> "Iterator[AdminClient]":
-        """Yield a client as `admin`, and turn an error of Kafka in the block into the error of `refused`."""
+        """Yield a client that creates and describes topics. Turn errors of Kafka in the block into `RunError`."""
         admin = self.admin()
         with self.translated():
             try:
@@ -175,13 +175,13 @@ class Cluster:
         return sorted(metadata.partitions)
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions, as `all_offsets`."""
+        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions of a topic, as `all_offsets`."""
         return {
             number: at for (_, number), at in self.all_offsets(((topic, each) for each in partitions), kind).items()
         }
 
     def all_offsets(self, partitions: Iterable[tuple[str, int]], kind: int) -> dict[tuple[str, int], int]:
-        """Return offsets of partitions of topics. Retry until the leaders of a new topic's partitions are known.
+        """Return the first or the next offset of partitions of any topics. Retry while a new topic has no leaders yet.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.
@@ -214,7 +214,7 @@ class Cluster:
             return id_of(str(asked[topic].result(ANSWER_S).topic_id))
 
     def has_committed(self, group: str, topic: str) -> bool:
-        """Say whether a consumer group has committed offsets for a topic.
+        """Return whether a consumer group has committed offsets for a topic.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.

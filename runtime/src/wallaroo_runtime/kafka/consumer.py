@@ -24,7 +24,7 @@ OWN: dict[str, Any] = {
 
 
 def consumer_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the client settings with which a gateway reads a source: without records of aborted transactions.
+    """Return the settings of librdkafka for the options of a source. Records of aborted transactions are left out.
 
     Args:
         options: Options of the source. Those without `kafka.` are for Spark, which does not read in real-time mode.
@@ -42,7 +42,7 @@ def consumer_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_cb: Any = None) -> Any:
-    """Return a consumer that shares no group with other programs.
+    """Return a consumer for a source of the gateway, which assigns partitions to it, so that no group does.
 
     Raises:
         RunError: R716 if the client does not know a setting; R728 if the client is not installed.

@@ -24,7 +24,7 @@ def whole_value(
     timestamp_ms: int,
     headers: Iterable[Pair],
 ) -> bytes:
-    """Return a whole record, serialized, to be the value of a message."""
+    """Serialize a record with its key, headers, time and place, for a source whose messages are whole records."""
     record = record_pb2.Record(
         topic=topic, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition, offset=offset
     )
@@ -35,7 +35,7 @@ def whole_value(
 
 
 def encode_headers(pairs: Iterable[Pair]) -> bytes:
-    """Encode the headers of a message for a frame. Headers whose name is too long for the format are left out."""
+    """Encode the headers of a message for a frame. A header whose name is too long for the format is left out."""
     parts: list[bytes] = []
     for name, value in pairs:
         encoded, content = name.encode(), value or b""

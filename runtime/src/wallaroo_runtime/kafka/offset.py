@@ -40,7 +40,7 @@ def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]
 
 
 def has_content(asking: OffsetReader, topic: str) -> bool:
-    """Say whether a topic has records; False if it does not exist, because the egress will create it.
+    """Return whether a topic has records; False if it does not exist, because the egress will create it.
 
     Raises:
         RunError: R672 if the brokers do not answer.
