@@ -78,7 +78,7 @@ def whole_end(directory: Path) -> int:
 
 
 def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tuple[int, int, Scan]:
-    """Return the head's offset, the index of the last segment to keep, and the undamaged part of that segment."""
+    """Return the offset in `head`, the index of the last segment to keep, and the undamaged part of that segment."""
     safe = segments[-1].base if head is None else head.offset
     first = _first_to_verify(directory, segments, safe)
     return safe, *_verify(segments, first, safe)

@@ -162,7 +162,7 @@ def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -
 
 
 def other_journal(path: Path, expected: str, actual: str) -> RunError:
-    """Return the error for a journal that is not the one that the checkpoint refers to."""
+    """Return the error for a journal with another id than the checkpoint refers to."""
     return RunError.of(
         "R698", what=f"journal {path}", reason=f"the checkpoint refers to journal {expected}; found {actual}"
     )

@@ -1,6 +1,7 @@
-"""Two files about the latest visits of a journal: `visits` has the positions of visits, `visited` their counts.
+"""Two files about the latest visits (calls of user code for each key of a state): their positions and their counts.
 
-The files only serve questions about visits, so they may be lost. The visits themselves are frames of the journal.
+`visits` has the positions in the journal, `visited` the counts. The files only serve questions about visits, so they
+may be lost. The visits themselves are frames of the journal.
 """
 
 from collections.abc import Iterable, Mapping
@@ -55,7 +56,7 @@ def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
 
 
 def read_visited(directory: Path) -> Visited:
-    """Return the counts of a journal's latest visits."""
+    """Return the counts of a journal's latest visits; no counts if the file is missing or damaged."""
     with suppress(RunError):
         return read_record(directory / VISITED, Visited) or Visited()
     return Visited()

@@ -1,4 +1,4 @@
-"""Finds the results of running micro-batches that a stream repeats, so that each result is delivered once.
+"""Finds the results that a task repeats after a failure in real-time mode, so that each result is delivered once.
 
 A result is identified by port, bucket, sequence, and index among the results of that sequence. The results of a bucket
 for a port come in order of sequences. A repeated micro-batch gives the same results, perhaps in other frames. So a mark
@@ -22,7 +22,7 @@ class OutOfOrderError(ValueError):
 
 @dataclass(slots=True)
 class StreamRun:
-    """The counts of a stream's messages so far.
+    """Counts the results and dead letters of one stream (call of `Deliver`), to find out which ones are repeated.
 
     Attributes:
         marks: Last sequence of each place, and the number of results of that sequence that came.
@@ -33,7 +33,7 @@ class StreamRun:
     letters: dict[Mark, int] = field(default_factory=dict)
 
     def take(self, place: Place, sequences: Sequence[int], first: int, delivered: Mark) -> tuple[int, Mark]:
-        """Count the messages of a frame.
+        """Count the results in a frame, and find out how many of them were delivered before.
 
         Args:
             place: Port and bucket of the messages.
@@ -68,7 +68,7 @@ class StreamRun:
         self.letters = since(self.letters, sequence)
 
     def take_letters(self, bucket: int, frame: Frame, delivered: Mapping[Mark, int]) -> tuple[bytes, int]:
-        """Count the dead letters of a frame. Dead letters may come in any order.
+        """Count the dead letters in a frame, and select the new ones. Dead letters may come in any order.
 
         Args:
             frame: Frame with the dead letters.

@@ -1,4 +1,4 @@
-"""Writes the live log: only the egress appends, and one sync makes all appended entries safe."""
+"""Writes the live log (output of real-time mode): only the egress appends, and one sync makes all entries safe."""
 
 import os
 import threading
@@ -29,7 +29,7 @@ class LiveLog:
         segment_bytes: A segment that has so many bytes gets no more entries.
 
     Attributes:
-        state: Facts of the log up to its end.
+        state: State of the log at its end.
         end: Offset at which the log ends.
         safe: Offset up to which the log survives a loss of power.
         dropped: Number of repeated messages that were not appended, counted by `Delivering`.
@@ -63,7 +63,7 @@ class LiveLog:
         sync_directory(self.directory)
 
     def open(self, writer: AttemptWriter) -> None:
-        """Append an entry for the writer that delivers from now on.
+        """Append an entry for the task attempt that delivers from now on.
 
         The entry is needed because a loss of power can remove Spark's newest commit. Then input is repeated from the
         beginning of an earlier stream, and the dead letters of that stream stay in their file.
@@ -141,7 +141,7 @@ class LiveLog:
         write_all(self._head, pack_head(Position(self.safe, 0, 0)), 0)
 
     def _begin(self) -> None:
-        """Begin a segment with the known facts. Everything before it must be safe already."""
+        """Begin a segment with the state of the log. Everything before it must be safe already."""
         segment = segment_at(self.directory, self.end)
         first = Entry(BEGIN, content=pack_line(self.state.to_json()), offset=self.end)
         new = segment.path.with_suffix(".new")

@@ -1,4 +1,4 @@
-"""Recovers the live log after the end of its writer: keeps the whole entries, and makes them safe."""
+"""Recovers the live log (output of real-time mode) after a crash: keeps its whole entries, and syncs them to disk."""
 
 import os
 from pathlib import Path
@@ -15,7 +15,7 @@ def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
     The call reads only the last segment.
 
     Returns:
-        The facts of the log, and its end.
+        The state of the log, and its end.
 
     Raises:
         RunError: R698 if something is lost that was safe.

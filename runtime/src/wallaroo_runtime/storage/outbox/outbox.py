@@ -173,7 +173,7 @@ class Outbox:
         return self._ports is None or port in self._ports
 
     def _await(self, record: OutboxRecord) -> None:
-        """Note the files of a record, which wait for sinks."""
+        """Note that the files of a record wait for sinks."""
         for index, file in enumerate(record.files):
             if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
                 self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
@@ -238,7 +238,7 @@ class Outbox:
         sync_directory(self.directory)
 
     def _remove_unknown(self, known: set[str]) -> None:
-        """Remove files that a failed publication has moved here, and files of sinks that no longer exist."""
+        """Remove files that no record names: of a failed publication, or of sinks that no longer exist."""
         for path in self.directory.glob("*.frames"):
             if path.name not in known:
                 path.unlink()

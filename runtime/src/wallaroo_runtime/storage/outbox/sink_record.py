@@ -68,7 +68,7 @@ def columns_of(frame: Frame) -> RecordColumns:
 
 
 def partition_of(headers: bytes) -> int | None:
-    """Return the partition that an encoder chose; None if it chose none."""
+    """Return the partition that an encoder chose, from the headers of its message; None if it chose none."""
     at = 0
     while at < len(headers):
         name_end = at + 2 + int.from_bytes(headers[at : at + 2], "little")
