@@ -36,7 +36,7 @@ class AppKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application that exists.
+    """An application argument that was found: its form, and the file or directory that it names.
 
     Attributes:
         path: Absolute path of the file or directory.
@@ -85,7 +85,7 @@ def resolve(app: str) -> App:
 
 
 def find_module(name: str) -> str:
-    """Return the file that a program started here would import for a module, or an empty text. Import nothing."""
+    """Return the file that a program started here would import for a module; empty if there is none. Import nothing."""
     search: Iterable[str] | None = [os.getcwd(), *(path or os.getcwd() for path in sys.path)]
     origin = ""
     for part in name.split("."):

@@ -1,4 +1,4 @@
-"""Runs a front-end in emit mode, as a child process, and returns the topology document."""
+"""Runs a program in mode `emit`, in which it only declares its application, and returns the topology document."""
 
 import json
 import os
@@ -60,10 +60,10 @@ def emit_all(
     *,
     tell: Callable[[str], None] = say_nothing,
 ) -> Emitted:
-    """Run a program's front-end, and return the program's declaration. Its output goes to stderr of this process.
+    """Run a program in mode `emit`, and return its topology document and the libraries that it uses.
 
-    A Go program is built before. Programs whose components the program uses run in the same way, and their workers are
-    added to the document.
+    The program's output goes to stderr of this process. A Go program is built before. Libraries (programs with
+    components that this program uses) run in the same way, and their workers are added to the document.
 
     Args:
         app: An application of `resolve` that is not a topology.
@@ -94,7 +94,7 @@ def join_programs(
     deadline_seconds: float,
     tell: Callable[[str], None] = say_nothing,
 ) -> dict[str, App]:
-    """Run the front-ends of other programs, and add their workers to the document of the program that names them.
+    """Run libraries in mode `emit`, and add their workers to the document of the program that names them.
 
     Args:
         document: Document of the program that names the others. The call changes it.
@@ -120,7 +120,7 @@ def join_programs(
 def run_front_end(
     app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
 ) -> dict[str, Any]:
-    """Return the document that one program writes in mode `emit`, with the commands that start its workers.
+    """Run one program in mode `emit`, and return its document, with the commands that start its workers.
 
     Raises:
         RunError: As `emit`.

@@ -119,7 +119,7 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Arc
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A program in an archive.
+    """A program of an application (the main one, or a library) as its archive has it.
 
     Attributes:
         worker: Name of the program's worker.
@@ -147,7 +147,7 @@ def _program(
 
 
 def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
-    """Return the wheels that the Python programs need, with the SDK; empty if no program needs wheels."""
+    """Return the files of the Python programs' requirements and of the SDK; empty if no program has requirements."""
     wanted = {program.requirements for program in packed if program.requirements is not None}
     if not wanted:
         return {}

@@ -1,4 +1,4 @@
-"""Detects changes of a program's files."""
+"""Detects changes of a program's source files, for a run that restarts when the program changes."""
 
 import os
 import time
@@ -18,7 +18,7 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 
 
 class ProgramFiles:
-    """Detects whether the source files of a program have changed since the program was loaded.
+    """Detects whether the source files of a program have changed since its last load.
 
     A Python program has the Python files in its folder, and in the folders below, down to folders without Python files.
     For a module, the folder is the one from which the module is imported. A Go program has the Go files of its module.

@@ -1,4 +1,4 @@
-"""Keeps a driver on this machine running; or runs spark-submit for a driver on the cluster, and reports its states.
+"""Starts a driver again when it fails on this machine. Runs spark-submit for a cluster, and reports the states.
 
 The output of spark-submit and YARN's client is long. The user gets a line for each change of state instead and, if the
 application has failed, one error with the exit code of the driver.
@@ -184,7 +184,7 @@ class Submission:
             self._note(f"{self._application}: {state.lower()}")
 
     def _remedy(self, verb: str) -> str:
-        """Return the command of the cluster's tool that shows the application's logs, or ends the application."""
+        """Return the command that shows the application's logs (`logs`), or ends the application (`kill`)."""
         return f"`{self._tools[verb]} {self._application}`"
 
     def _failure(self, code: int) -> RunError:
