@@ -57,7 +57,7 @@ class SinkConnection:
         self._socket.sendall(data)
 
     def answer(self, tag: int) -> ReceivedFrame:
-        """Wait for a frame with a tag. Acknowledgements are ignored, because only transactions move the position.
+        """Wait for a frame with a tag (its kind). Ignore acknowledgements, because only transactions move the position.
 
         Raises:
             Refused: The sink refuses, sends another frame, or does not answer in time.

@@ -15,7 +15,7 @@ PACE_S = 0.01
 
 
 class DeliveryStream:
-    """Takes deliveries as fast as they come, and reports which deliveries are safe on disk.
+    """Takes deliveries (numbered frames of output) as fast as they come, and reports which are safe on disk.
 
     Sinks send deliveries at once, safe or not. The first delivery after a pause is made safe and acknowledged at once.
     Deliveries that follow it within 10 ms share one sync and one reply.

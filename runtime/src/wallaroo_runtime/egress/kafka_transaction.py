@@ -29,7 +29,7 @@ _now = partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # this time also passes
 
 
 def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
-    """Call a function of the client with a timeout as last argument, and wait only a little longer than the timeout.
+    """Call a function of the client that may hang, with a timeout as last argument. Wait only a little longer.
 
     `look` is called repeatedly during the wait. An exception that it raises ends the wait.
 

@@ -30,7 +30,7 @@ class FreshLetters:
         self._count += count
 
     def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
-        """Return the number of the last letter that is returned, and the kept letters after letter number `known`.
+        """Return the number for the next call, and the kept dead letters after letter number `known`.
 
         Args:
             known: Number that the previous call returned; a call without an answer may be repeated.

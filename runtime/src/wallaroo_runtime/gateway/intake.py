@@ -182,7 +182,7 @@ class Intake:
         return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Return whether all messages are safe that came before the property `taken` had this value."""
+        """Return whether all messages that came before the property `taken` had this value are safe on disk."""
         return self.writer.safe.messages >= taken
 
     def has_safe(self, frame: Gathered) -> bool:

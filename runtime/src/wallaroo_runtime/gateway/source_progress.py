@@ -1,4 +1,4 @@
-"""Finds out where sources continue after a restart: the last message of a generator, the points of streams.
+"""Finds out where sources continue after a restart: after the last message of a generator, or the point of a stream.
 
 A connector source has streams, whose points are the ids of the last messages. The streams of a Kafka source are the
 partitions of its topic, and their points are the next offsets.
@@ -27,7 +27,7 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return a header for each message of a frame. Some headers have the point up to which a stream has come.
+    """Return the headers of a frame's messages, by which a restarted gateway finds the points of streams.
 
     Args:
         count: Number of messages.
@@ -63,7 +63,7 @@ class _Kept:
 
 
 class Past:
-    """Where the sources of a journal continue, as the frames up to an offset say.
+    """Where sources continue after a restart, by the frames of the journal up to an offset.
 
     Args:
         directory: The journal; its writer must exist already.

@@ -1,4 +1,4 @@
-"""Calls Kafka with the extra confluent_kafka, which starts in milliseconds. Kafka's own tools need seconds."""
+"""Calls Kafka with the package confluent_kafka (librdkafka), which starts in milliseconds, unlike Kafka's tools."""
 
 import socket
 import time
@@ -75,7 +75,7 @@ def option_refused(part: str, use: str, error: Exception) -> RunError:
 
 
 class Cluster:
-    """A Kafka cluster that a command line or an application names.
+    """Asks the brokers of a Kafka cluster, and turns Kafka's errors into errors for the user.
 
     Args:
         brokers: HOST:PORT of some brokers.

@@ -42,7 +42,7 @@ def consumer_settings(options: Mapping[str, str]) -> dict[str, str]:
 
 
 def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_cb: Any = None) -> Any:
-    """Return a consumer for a source of the gateway, which assigns partitions to it, so that no group does.
+    """Return the consumer of a source. The gateway assigns partitions to it; no consumer group divides them.
 
     Raises:
         RunError: R716 if the client does not know a setting; R728 if the client is not installed.

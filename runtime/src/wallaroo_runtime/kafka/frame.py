@@ -47,7 +47,7 @@ def encode_headers(pairs: Iterable[Pair]) -> bytes:
 def columns_of(
     values: Sequence[bytes | None], keys: Sequence[bytes | None], times: Sequence[int], headers: Sequence[bytes]
 ) -> tuple[int, dict[str, Any]]:
-    """Return the earliest time of messages, and the arguments of `encode_body` for them.
+    """Return the earliest time of messages, and the arguments of `encode_body`, which makes a frame of them.
 
     Args:
         values: Value of each message; None for a tombstone.

@@ -19,7 +19,7 @@ class OffsetReader(Protocol):
 
 
 def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
-    """Return the offset at which reading of each partition begins.
+    """Return the offset at which reading of each partition begins, for starts that a user has chosen.
 
     Args:
         starts: For each partition `start`, `end`, an offset, or `-n` for n records before the end.

@@ -147,7 +147,7 @@ def run_front_end(
 
 
 def own_workers(result: Any) -> list[Any]:
-    """Return the entries of the program's own workers in its document of mode `emit`."""
+    """Return the entries of workers from the document that a program or library writes in mode `emit`."""
     return [result["library"]["worker"]] if "library" in result else list(result["topology"]["workers"])
 
 

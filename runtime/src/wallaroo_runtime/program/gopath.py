@@ -19,7 +19,7 @@ _CODE = re.compile(
 def packages_by_place(
     program: Path, modules: Mapping[str, Path], standard: Path, sdk: Collection[str], *, has_module: bool
 ) -> dict[str, Path]:
-    """Return the directories of the packages that a program imports by place, by the import paths of the packages.
+    """Return the directories of packages that a program imports from `src` or `vendor`, by their import paths.
 
     Args:
         program: The directory of the main package.
@@ -63,7 +63,7 @@ def _is_nested(package: Path, roots: Collection[Path]) -> bool:
 
 
 def _place(path: str, folder: Path, program: Path, *, has_module: bool) -> Path | None:
-    """Return the directory of a package that a file in `folder` imports by place; None if there is no such package."""
+    """Return the directory of a package that a file in `folder` imports from `src` or `vendor`; None without one."""
     for above in (folder, *folder.parents):
         if _has_go(directory := above / "vendor" / path):
             return directory

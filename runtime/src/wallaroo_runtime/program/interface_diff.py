@@ -1,4 +1,4 @@
-"""Explains why a topology document does not fit its program: finds the differing steps if interface hashes differ."""
+"""Explains why a topology document does not fit its program: lists the steps in which the two differ."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ MAX_LINES = 20
 
 
 def explained(error: RunError, topology: Topology) -> RunError:
-    """Add the differing steps to each finding of an error that says that interface hashes differ.
+    """Add the differing steps to each finding of an error that says that document and program do not fit.
 
     The worker's program is run once more, in emit mode, to get its declaration. If that fails, the finding has the
     reason.

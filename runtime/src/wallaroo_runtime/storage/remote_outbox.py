@@ -63,7 +63,7 @@ class RemoteOutbox:
         return reply
 
     def size(self) -> int:
-        """Return the bytes of all files that are not delivered yet."""
+        """Return the total size of the files that are not delivered yet."""
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).backlog_bytes)
 
     def read_staged(self, file: StagedFile) -> Iterator[bytes]:

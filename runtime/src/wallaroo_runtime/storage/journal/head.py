@@ -17,7 +17,7 @@ _TRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A frame boundary of a journal.
+    """A place between two frames of a journal.
 
     Attributes:
         offset: Number of frame bytes from the beginning of the journal.

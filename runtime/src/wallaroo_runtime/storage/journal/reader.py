@@ -32,7 +32,7 @@ class Range:
 
 
 class JournalReader:
-    r"""Reads the bytes that the writer of a journal has made safe. They never change.
+    r"""Reads the frames of a journal that its writer has made readable. These bytes never change.
 
     A reader holds no file open between calls, and can be pickled.
 
@@ -81,9 +81,9 @@ class JournalReader:
         return None
 
     def limit(self, start: Position, max_bytes: int) -> Position:
-        """Return the last frame boundary within `max_bytes` after `start`, but at least the end of the first frame.
+        """Return the end of a micro-batch that begins at `start`: the last frame boundary within `max_bytes`.
 
-        If no frame follows `start`, return the end of the journal.
+        The micro-batch has at least one frame. If no frame follows `start`, return the end of the journal.
 
         Raises:
             RunError: R698 if the journal is damaged or missing.
@@ -100,7 +100,7 @@ class JournalReader:
         return chosen or end
 
     def next_sequence(self, offset: int) -> int:
-        """Return the sequence of the first frame after an offset; -1 if there is no frame.
+        """Return the sequence (number) of the first message after an offset; -1 if no frame follows.
 
         Raises:
             RunError: R698 if the journal is damaged or missing.
@@ -109,7 +109,7 @@ class JournalReader:
         return next((header.sequence for piece in pieces for header, *_ in split_frames(piece)), -1)
 
     def split(self, start: int, end: int, parts: int) -> list[Range]:
-        """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size.
+        """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size, for tasks.
 
         Raises:
             RunError: R698 if the journal is damaged or missing.

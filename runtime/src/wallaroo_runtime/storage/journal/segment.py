@@ -169,5 +169,5 @@ def other_journal(path: Path, expected: str, actual: str) -> RunError:
 
 
 def damaged(path: Path, offset: int, reason: str) -> RunError:
-    """Return the error for a journal that lost or changed safe bytes."""
+    """Return the error for a journal that lost or changed bytes that were safe on disk (R698)."""
     return RunError.of("R698", what=f"journal {path} at offset {offset}", reason=reason)

@@ -141,7 +141,7 @@ class JournalWriter:
         self._moved(position)
 
     def remove_committed(self, before: Callable[[int], None]) -> int:
-        """Remove the segments that are no longer needed. The last segment always stays.
+        """Remove the segments whose messages are all processed. The last segment always stays.
 
         Args:
             before: Called with the offset below which everything will be removed.
@@ -162,7 +162,7 @@ class JournalWriter:
         return committed
 
     def close(self) -> None:
-        """Make everything safe, and release the journal for another writer."""
+        """Sync everything to disk, and release the journal for another writer."""
         try:
             self.sync()
             os.fsync(self._head)

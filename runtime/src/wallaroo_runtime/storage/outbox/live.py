@@ -75,7 +75,7 @@ class Entry:
             return False
 
     def line(self) -> dict[str, Any] | None:
-        """Return the content of a line; None if it is damaged."""
+        """Return the parsed content of an entry that has a line; None if the line is damaged."""
         return unpack_line(self.content.rstrip(b"\n"))
 
 
@@ -118,7 +118,7 @@ def first_offset(outbox: Path) -> int:
 
 
 def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
-    """Read the entry at `at` of a block.
+    """Read the entry that begins at index `at` of a block of the live log.
 
     Returns:
         The entry, None if the block does not have all of it; and its size, as far as that is known.

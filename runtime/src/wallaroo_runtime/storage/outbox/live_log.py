@@ -183,7 +183,7 @@ class LiveLog:
             self._segments.pop(0).path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Make everything safe and close the files."""
+        """Sync everything to disk, and close the files."""
         if self.fault is None:
             self.sync()
         self._close_letters()

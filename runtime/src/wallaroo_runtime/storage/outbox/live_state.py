@@ -73,7 +73,7 @@ class LiveState:
         self.writers[writer.partition] = writer
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry.
+        """Change the state by the next entry of the log.
 
         Raises:
             ValueError: The entry is damaged.
@@ -193,6 +193,6 @@ def read_last(directory: Path) -> Read:
 
 
 def safe_live(directory: Path) -> int:
-    """Return the offset up to which an outbox's live log is safe; 0 if there is no live log."""
+    """Return the offset up to which an outbox's live log is safe on disk; 0 if there is no live log."""
     head = read_head(directory / FOLDER)
     return 0 if head is None else head.offset

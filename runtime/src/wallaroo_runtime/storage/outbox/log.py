@@ -95,7 +95,7 @@ def record_of(value: dict[str, Any], number: int) -> OutboxRecord:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The last micro-batch of an outbox.
+    """The last micro-batch that was published to an outbox.
 
     Attributes:
         query: Id of Spark's query; empty if nothing was published yet.
@@ -115,7 +115,7 @@ class Published:
 
 
 class LogReader:
-    """Follows a log while another process appends to it or replaces it by a shorter log.
+    """Follows the log of an outbox while another process appends to it or replaces it by a shorter log.
 
     Args:
         directory: The outbox.

@@ -162,7 +162,7 @@ class Outbox:
         return True
 
     def size(self) -> int:
-        """Return the bytes of all files that are not delivered yet."""
+        """Return the total size of the files that are not delivered yet."""
         for port, waiting in self._waiting.items():
             at = read_position(self.directory, port)
             while waiting and waiting[0][:2] < (at.record, at.file):
