@@ -56,7 +56,7 @@ class Egress:
     def __init__(self, directory: Path, random: Random) -> None:
         self.directory, self.random = directory, random
         self.outbox, self.letters = directory / "outbox", directory / "dead-letters"
-        self.driver = Outbox(self.outbox, self.letters, fsync=False)
+        self.driver = Outbox(self.outbox, self.letters)
         self.sent = dict.fromkeys(PORTS, b"")
         self.start()
 

@@ -41,7 +41,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Give an outbox with a live log of several segments, of which the sink has got a third."""
     outbox = tmp_path_factory.mktemp("live") / "outbox"
     letters = outbox.parent / "dead-letters"
-    driver = Outbox(outbox, letters, fsync=False)
+    driver = Outbox(outbox, letters)
     live = LiveLog(outbox, letters, segment_bytes=600)
     writer = {"epoch": 1, "query": "q", "batch": 0, "partition": 0, "attempt": 1}
     live.append(Entry(OPENING, content=pack_line(writer)))

@@ -38,7 +38,7 @@ class Place:
 
     def stage(self, batch: int, partition: int, *ports: int, query: str = "q-1") -> list[StagedFile]:
         self.attempt += 1
-        writer = StagingWriter(self.staging, query, batch, partition, self.attempt, fsync=False)
+        writer = StagingWriter(self.staging, query, batch, partition, self.attempt)
         for port in ports:
             writer.write(port, encode_frame([b"%d/%d" % (batch, partition)], port=port))
         return writer.finish()

@@ -38,7 +38,6 @@ class Outbox:
         dead_letters: Directory of the files of port 65535.
         staging: The staging directory, in which leftovers of earlier runs are removed now; None removes nothing.
         ports: Ports of the existing sinks; output that is kept for other ports is removed. None removes nothing.
-        fsync: Whether published output must survive a loss of power.
         compact_bytes: A longer log is cut if its beginning is delivered.
 
     Raises:
@@ -52,11 +51,10 @@ class Outbox:
         staging: Path | str | None = None,
         *,
         ports: Collection[int] | None = None,
-        fsync: bool = True,
         compact_bytes: int = COMPACT_BYTES,
     ) -> None:
         self.directory, self.dead_letters = Path(directory), Path(dead_letters)
-        self._fsync, self._compact_bytes, self._ports = fsync, compact_bytes, ports
+        self._compact_bytes, self._ports = compact_bytes, ports
         for folder in (self.directory, self.dead_letters):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._log = self.directory / LOG_NAME
@@ -142,9 +140,8 @@ class Outbox:
             # The staged file stays until the record is written, so that a failed publication can be repeated.
             target.unlink(missing_ok=True)
             target.hardlink_to(source)
-        if self._fsync and moves:
-            for folder in {target.parent for _, target, _ in moves}:
-                sync_directory(folder)
+        for folder in {target.parent for _, target, _ in moves}:
+            sync_directory(folder)
         named = [
             OutboxFile(file.port, file.partition, target.name, file.bytes, file.messages, file.crc32)
             for file, (_, target, _) in zip(self._ordered(files), moves, strict=True)
@@ -214,8 +211,7 @@ class Outbox:
             start = os.fstat(descriptor).st_size
             with undone(descriptor, start):
                 write_all(descriptor, line, start)
-                if self._fsync:
-                    os.fsync(descriptor)
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         self._base.add(record)
@@ -273,6 +269,6 @@ class Outbox:
             needed[port] = read_position(self.directory, port).record
         content = cut_delivered(self.directory, needed)
         if content is not None:
-            replace_file(self._log, content, durable=self._fsync)
+            replace_file(self._log, content, durable=True)
         # The next try comes when the log has doubled. So, while a sink is away, not every publication reads the log.
         self._compact_at = max(self._compact_bytes, 2 * self._log.stat().st_size)
