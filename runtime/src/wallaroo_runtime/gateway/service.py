@@ -169,7 +169,7 @@ class JournalServicer:
         reader = self._open(request)
         self._check_range(request.start, request.end, reader)
         parts = min(max(1, request.parts), MAX_PARTS)
-        return pb.SplitReply(ends=[part.end for part in reader.split(request.start, request.end, parts)])
+        return pb.SplitReply(ends=reader.split(request.start, request.end, parts))
 
     @answering
     def Read(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802

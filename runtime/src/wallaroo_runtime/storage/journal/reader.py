@@ -4,7 +4,6 @@ import os
 from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo.message.frame import split_frames
@@ -21,14 +20,6 @@ from wallaroo_runtime.storage.journal.segment import (
     read_segment_header,
     verify_frames,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A part of a journal between two frame boundaries, which are offsets."""
-
-    start: int
-    end: int
 
 
 class JournalReader:
@@ -108,22 +99,21 @@ class JournalReader:
         pieces = self.read(offset, self.end().offset)
         return next((header.sequence for piece in pieces for header, *_ in split_frames(piece)), -1)
 
-    def split(self, start: int, end: int, parts: int) -> list[Range]:
+    def split(self, start: int, end: int, parts: int) -> list[int]:
         """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size, for tasks.
+
+        Returns:
+            The end of each range.
 
         Raises:
             RunError: R698 if the journal is damaged or missing.
         """
-        if start >= end:
-            return []
-        ranges: list[Range] = []
-        begin = start
+        ends: list[int] = []
         for offset, _ in self._boundaries(start, end):
             # Cut where the next target, a multiple of size / parts, has been reached.
-            if (offset - start) * parts >= (end - start) * (len(ranges) + 1) and offset < end:
-                ranges.append(Range(begin, offset))
-                begin = offset
-        return [*ranges, Range(begin, end)]
+            if offset == end or (offset - start) * parts >= (end - start) * (len(ends) + 1):
+                ends.append(offset)
+        return ends
 
     def read(self, start: int, end: int, chunk_bytes: int = 1024 * 1024) -> Iterator[bytes]:
         """Yield the verified frames of [start, end), in pieces of whole frames.
