@@ -79,7 +79,8 @@ class EgressHost(Host):
     def deliveries(self) -> Deliveries:
         """Return the receiver of output in real-time mode, which does not wait for the end of a micro-batch.
 
-        If there is no live log (the file of such output), create it.
+        If there is no live log (the file of such output), create it. The receiver wakes the sender, which from now on
+        need not poll the outbox.
 
         Raises:
             RunError: R698 if the log is damaged.
@@ -88,20 +89,9 @@ class EgressHost(Host):
             live = LiveLog(self.data / "outbox", self.data / "dead-letters")
             self._deliveries = Deliveries(live, self.store, self._ports, self._wake)
             self._use_live(self._part)
-        return self._deliveries
-
-    def expect_deliveries(self) -> Deliveries:
-        """Return the receiver as `deliveries`, for a real-time driver, all of whose output comes through it.
-
-        The receiver wakes the sender, which from now on need not poll the outbox.
-
-        Raises:
-            RunError: R698 if the log is damaged.
-        """
-        deliveries = self.deliveries()
         if isinstance(self._part, Sender):
             self._part.is_woken = True
-        return deliveries
+        return self._deliveries
 
     def _ports(self) -> set[int]:
         """Return the ports of the sinks."""
@@ -304,7 +294,7 @@ class OutboxServicer:
         self._check_query(opening.query)
         writer = AttemptWriter(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
         with self._host.lock:
-            deliveries = self._host.expect_deliveries()
+            deliveries = self._host.deliveries()
         stream = DeliveryStream(deliveries.open(writer), self._host.is_full, deliveries.live)
         try:
             yield from (pb.DeliverReply(number=number) for number in stream.numbers(request_iterator))

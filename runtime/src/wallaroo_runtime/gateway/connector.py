@@ -15,12 +15,11 @@ from wallaroo_runtime.gateway.connector_session import CONTROL_BYTES, LINGER_S, 
 from wallaroo_runtime.gateway.framing import Cut
 from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Gathered, Intake
 from wallaroo_runtime.gateway.source_progress import point_headers
-from wallaroo_runtime.kafka.frame import columns_of
+from wallaroo_runtime.kafka.frame import MESSAGE_BYTES, columns_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 MOST_OPEN_STREAMS = 1024
 MOST_STREAMS = 65_536
-MESSAGE_BYTES = 32  # approximate size of a message without key and payload
 RETRY_S = 0.05
 BROKEN = "it broke the rules of the protocol"
 RULES = "SPECIFICATION.md, section 7, has the protocol"

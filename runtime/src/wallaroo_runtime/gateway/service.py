@@ -247,12 +247,16 @@ def worker_maker(config: pb.Generator) -> Maker:
 
 
 class HeadWatch:
-    """Notifies waiting threads of the journal's readable end. A slow thread gets only the latest position."""
+    """Notifies waiting threads of the journal's readable end. A slow thread gets only the latest position.
+
+    Attributes:
+        version: A number that changes with each call of `move` or `wake`.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._safe: Position | None = None
-        self._version = 0
+        self.version = 0
 
     def move(self, safe: Position) -> None:
         """Wake the waiting threads: the journal may now be read up to `safe`. Any thread may call this."""
@@ -266,16 +270,11 @@ class HeadWatch:
             self._turn()
 
     def _turn(self) -> None:
-        self._version += 1
+        self.version += 1
         self._changed.notify_all()
-
-    @property
-    def version(self) -> int:
-        """A number that changes with each call of `move` or `wake`."""
-        return self._version
 
     def wait(self, version: int) -> tuple[int, Position | None]:
         """Wait until the version differs from `version`. Return the version and the journal's readable end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._version != version)
-            return self._version, self._safe
+            self._changed.wait_for(lambda: self.version != version)
+            return self.version, self._safe

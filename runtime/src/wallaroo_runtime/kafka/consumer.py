@@ -1,6 +1,6 @@
 """Configures the Kafka client with which a gateway reads a topic into the journal."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from wallaroo_runtime.kafka.client import MOST_RECEIVED, kafka_client, option_refused
@@ -41,17 +41,18 @@ def consumer_settings(options: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_cb: Any = None) -> Any:
+def make_consumer(
+    brokers: str, settings: Mapping[str, str], source: str, failed: Callable[[Any], None] = lambda error: None
+) -> Any:
     """Return the consumer of a source. The gateway assigns partitions to it; no consumer group divides them.
 
     Raises:
         RunError: R716 if the client does not know a setting; R728 if the client is not installed.
     """
     client = kafka_client(f'source "{source}" in real-time mode')
-    noting = {} if error_cb is None else {"error_cb": error_cb}
-    own = {"bootstrap.servers": brokers, "group.id": f"wallaroo-{source}", **OWN}
+    own = {"bootstrap.servers": brokers, "group.id": f"wallaroo-{source}", "error_cb": failed, **OWN}
     try:
-        return client.Consumer({**DEFAULTS, **settings, **own, **noting})
+        return client.Consumer({**DEFAULTS, **settings, **own})
     except client.KafkaException as error:
         part, use = f'source "{source}"', "in real-time mode, confluent_kafka reads"
         raise option_refused(part, use, error) from error

@@ -9,7 +9,7 @@ from wallaroo.worker._proto import record_pb2
 FRAME_MESSAGES = 8192
 MOST_NAME_BYTES = 65_535  # limit of the format
 ORIGIN_KEY_BYTES = 200  # a dead letter names a record by so many bytes of its key, as in `Origins.java`
-MESSAGE_BYTES = 32  # approximate size of a message without its value
+MESSAGE_BYTES = 32  # approximate size of a message in a frame without key and value
 Pair = tuple[str, bytes | None]
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 

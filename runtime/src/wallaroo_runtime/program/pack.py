@@ -14,7 +14,6 @@ from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from wallaroo.emit.program import split_app
 from wallaroo_runtime.archive.archive import (
@@ -281,5 +280,4 @@ def _entry(member: Member) -> tarfile.TarInfo:
 
 
 def _unpackable(path: Path, reason: str, fix: str) -> RunError:
-    values: dict[str, Any] = {"path": path, "reason": reason, "fix": fix}
-    return RunError.of("R658", **values)
+    return RunError.of("R658", path=path, reason=reason, fix=fix)

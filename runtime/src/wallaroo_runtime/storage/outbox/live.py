@@ -86,11 +86,6 @@ class LiveSegment:
     path: Path
     base: int
 
-    @property
-    def end(self) -> int:
-        """Offset at the current end of the segment."""
-        return self.base + self.path.stat().st_size
-
 
 def segment_at(directory: Path, base: int) -> LiveSegment:
     """Return the segment of the live log in `directory` that begins at an offset."""

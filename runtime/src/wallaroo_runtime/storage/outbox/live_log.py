@@ -2,7 +2,7 @@
 
 import os
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from wallaroo.diagnostic.fault import reach
@@ -73,8 +73,7 @@ class LiveLog:
         """
         path = self._letters / writer.letters
         size = path.stat().st_size if path.exists() else 0
-        names = {name: getattr(writer, name) for name in AttemptWriter.__dataclass_fields__}
-        self._opened = self.append(Entry(OPENING, sequence=size, content=pack_line(names))).end
+        self._opened = self.append(Entry(OPENING, sequence=size, content=pack_line(asdict(writer)))).end
 
     def append(self, entry: Entry) -> Entry:
         """Append an entry, and return it with its offset in the log.

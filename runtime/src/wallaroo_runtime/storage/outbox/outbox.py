@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from wallaroo.diagnostic.fault import reach
@@ -26,7 +27,6 @@ from wallaroo_runtime.storage.outbox.position import begin_position, read_positi
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 COMPACT_BYTES = 1024 * 1024
-_QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _STAGED = re.compile(r"(.+)-(\d+)-\d+-\d+-\d+\.frames")
 
 
@@ -126,9 +126,6 @@ class Outbox:
             RunError: R698 if a staged file is missing or has another length; nothing was published then.
             OSError: The disk failed; the caller must publish the same batch again.
         """
-        if not _QUERY.fullmatch(query):
-            reason = f"query {query!r} cannot be part of a file name"
-            raise ValueError(reason)
         if batch <= self._base.batches.get(query, -1):
             self._remove_staged(query, batch, files)
             return False
@@ -203,7 +200,7 @@ class Outbox:
             raise damaged(self.directory, f"staged file {path} has {actual} bytes; expected {size}")
 
     def _append(self, record: OutboxRecord) -> None:
-        files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
+        files = list(map(asdict, record.files))
         value = {"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets}
         line = pack_line(value | ({"live": record.live} if record.live else {}))
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT, 0o600)
