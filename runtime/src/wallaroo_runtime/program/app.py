@@ -47,6 +47,14 @@ class App:
     path: str
     target: str = ""
 
+    @property
+    def folder(self) -> Path:
+        """Folder of a Python program: of its file, or the folder from which its module is imported."""
+        path = Path(self.path)
+        if self.kind is AppKind.PYTHON_FILE:
+            return path.parent
+        return path.parents[split_app(self.target)[0].count(".") + (path.name == "__init__.py")]
+
 
 def resolve(app: str) -> App:
     """Return the application that an argument names. Nothing is run or imported.

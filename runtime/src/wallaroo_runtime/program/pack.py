@@ -177,13 +177,9 @@ def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
     suffix = f":{function}" if app.target != target else ""
     source = f"{prefix}{SOURCE}"
     if app.kind is AppKind.PYTHON_FILE:
-        directory = Path(app.path).parent
         target = _in_archive(f"{source}/{Path(app.path).name}")
-    else:
-        depth = target.count(".") + (Path(app.path).name == "__init__.py")
-        directory = Path(app.path).parents[depth]
     command = [PYTHON_PLACEHOLDER, "-m", "wallaroo.worker", target + suffix]
-    include = options.include if not prefix else ()
+    include, directory = options.include if not prefix else (), app.folder
     files = {f"{source}/{path.relative_to(directory)}": path for path in _sources(directory, include)}
     usual = directory / REQUIREMENTS
     requirements = options.requirements or (usual if usual.is_file() else None)

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from wallaroo.emit.program import split_app
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.module import find_module
@@ -75,11 +74,8 @@ def seen(app: str) -> dict[str, tuple[int, int]]:
 def _files(app: str) -> Iterator[Path]:
     program = resolve(app)
     path = Path(program.path)
-    if program.kind is AppKind.PYTHON_MODULE:
-        depth = split_app(program.target)[0].count(".") + (path.name == "__init__.py")
-        yield from _of_folder(path.parents[depth], PYTHON, needs_some=True)
-    elif program.kind is AppKind.PYTHON_FILE:
-        yield from _of_folder(path.parent, PYTHON, needs_some=True)
+    if program.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
+        yield from _of_folder(program.folder, PYTHON, needs_some=True)
     elif program.kind is AppKind.GO_DIRECTORY:
         yield from _of_folder(find_module(path) or path, GO, needs_some=False)
     else:
