@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.kafka_record import has_time, too_large
-from wallaroo_runtime.egress.kafka_settings import DEFAULTS, LIMIT, keeps_order, reader_settings, settings_of
 from wallaroo_runtime.kafka.client import option_refused, silence_of
+from wallaroo_runtime.kafka.producer import DEFAULTS, LIMIT, keeps_order, producer_settings, reader_settings
 from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -102,7 +102,7 @@ class ProducerSession:
         self._client, self._topic, self._failed = client, target.topic, list[tuple[int, Any]]()
         self._brokers, self._lost, self._are_whole = list(target.brokers), list[Any](), target.records
         self._check_answer()
-        self._settings = settings_of(target, sink)
+        self._settings = producer_settings(target.brokers, target.options, sink)
         self._limits = record_limits(reader_settings(self._settings), target.topic)
         self._limit, self._knows_limits = self._limits.max_bytes, self._limits != RecordLimits()
         with suppress(ValueError):  # the client itself refuses a value that is not a number

@@ -12,7 +12,7 @@ from typing import Any
 
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, RecordPart, Unavailable
-from wallaroo_runtime.egress.kafka_settings import reader_settings
+from wallaroo_runtime.kafka.producer import reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 

@@ -3,9 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wallaroo_runtime.kafka.client import MOST_RECEIVED, kafka_client, option_refused
+from wallaroo_runtime.kafka.client import MOST_RECEIVED, PREFIX, kafka_client, option_refused
 
-PREFIX = "kafka."
 # Settings of Kafka's Java client, which reads in micro-batches, with those of this client; empty if it has none.
 RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.poll.records": "", "default.api.timeout.ms": ""}
 DEFAULTS: dict[str, Any] = {
@@ -53,6 +52,6 @@ def make_consumer(
     own = {"bootstrap.servers": brokers, "group.id": f"wallaroo-{source}", "error_cb": failed, **OWN}
     try:
         return client.Consumer({**DEFAULTS, **settings, **own})
-    except client.KafkaException as error:
+    except (client.KafkaException, TypeError, ValueError) as error:
         part, use = f'source "{source}"', "in real-time mode, confluent_kafka reads"
         raise option_refused(part, use, error) from error

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.client import PREFIX
 
-PREFIX = "kafka."
 _LOGIN = "org.apache.kafka.common.security.{}LoginModule required username={} password={};"
 _MODULES = {"PLAIN": "plain.Plain", "SCRAM-SHA-256": "scram.Scram", "SCRAM-SHA-512": "scram.Scram"}
 _KEYSTORE = {
