@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame, read_body, split_frames
-from wallaroo_runtime.egress.latency import Outstanding, now_ms
+from wallaroo_runtime.egress.latency import LatencyMeter, now_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.attachment import AttachmentStore
@@ -24,17 +24,17 @@ class Deliveries:
         wake: Called with the port of a sink that has new output.
 
     Attributes:
-        outstanding: Measures latencies of messages until all sinks have taken their output.
+        latencies: Measures latencies of messages until all sinks have taken their output.
     """
 
     def __init__(
         self, live: LiveLog, store: AttachmentStore, ports: Callable[[], Collection[int]], wake: Callable[[int], None]
     ):
         self.live, self.store, self._ports, self._wake = live, store, ports, wake
-        self.lock, self.outstanding = threading.Lock(), Outstanding()
-        self._latest: dict[int, Delivering] = {}
+        self.lock, self.latencies = threading.Lock(), LatencyMeter()
+        self._latest: dict[int, AttemptReceiver] = {}
 
-    def open(self, writer: AttemptWriter) -> "Delivering":
+    def open(self, writer: AttemptWriter) -> "AttemptReceiver":
         """Return the receiver of a task attempt's output. Earlier attempts of its partition may deliver no more.
 
         Raises:
@@ -46,7 +46,7 @@ class Deliveries:
             if latest is not None and (writer.epoch, writer.attempt) < (latest.epoch, latest.attempt):
                 raise self.superseded(writer)
             self.live.open(writer)
-            self._latest[writer.partition] = stream = Delivering(self, writer)
+            self._latest[writer.partition] = stream = AttemptReceiver(self, writer)
             return stream
 
     def close(self) -> None:
@@ -55,7 +55,7 @@ class Deliveries:
             self._latest = {}
             self.live.close()
 
-    def check(self, stream: "Delivering") -> None:
+    def check(self, stream: "AttemptReceiver") -> None:
         """Refuse output of an attempt that is not the latest one of its partition. The caller holds the lock.
 
         Raises:
@@ -96,7 +96,7 @@ class Deliveries:
             raise self.store.refused(reason=f"port {port} is of no sink that takes output of a running micro-batch")
 
 
-class Delivering:
+class AttemptReceiver:
     """Receives the output of one attempt of a task.
 
     Args:
@@ -155,7 +155,7 @@ class Delivering:
         """Note when messages arrived whose output is now complete, to measure latencies. Repeated ones do not count."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
-            self._deliveries.outstanding.publish(self._ends, times, self._published_ms)
+            self._deliveries.latencies.publish(self._ends, times, self._published_ms)
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:

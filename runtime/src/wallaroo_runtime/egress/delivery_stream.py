@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import grpc
 
-from wallaroo_runtime.egress.delivery import Delivering
+from wallaroo_runtime.egress.delivery import AttemptReceiver
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.system.backoff import Backoff
@@ -25,8 +25,8 @@ class DeliveryStream:
         live: The live log, which has the deliveries.
     """
 
-    def __init__(self, delivering: Delivering, is_full: Callable[[], bool], live: LiveLog) -> None:
-        self._delivering, self._is_full, self._live = delivering, is_full, live
+    def __init__(self, receiver: AttemptReceiver, is_full: Callable[[], bool], live: LiveLog) -> None:
+        self._receiver, self._is_full, self._live = receiver, is_full, live
         self._changed = threading.Condition()
         self._over = threading.Event()
         self._error: Exception | None = None
@@ -35,7 +35,7 @@ class DeliveryStream:
         """Yield the number of the last safe delivery whenever that number has risen, until no more deliveries come.
 
         Raises:
-            RunError: As `Delivering.take`; earlier deliveries are safe.
+            RunError: As `AttemptReceiver.take`; earlier deliveries are safe.
             OSError: The disk failed.
         """
         threading.Thread(target=self._take, args=(requests,), name="delivery", daemon=True).start()
@@ -43,8 +43,8 @@ class DeliveryStream:
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._over.is_set() or self._delivering.taken > sent)
-                    number, is_over = self._delivering.taken, self._over.is_set()
+                    self._changed.wait_for(lambda: self._over.is_set() or self._receiver.taken > sent)
+                    number, is_over = self._receiver.taken, self._over.is_set()
                 if number > sent:
                     self._live.sync()
                     yield (sent := number)
@@ -67,15 +67,15 @@ class DeliveryStream:
             for request in requests:
                 self._wait_for_room()
                 if request.WhichOneof("kind") == "committed":
-                    self._delivering.commit(request.committed)
+                    self._receiver.commit(request.committed)
                     continue
                 for delivery in request.deliveries.items:
-                    self._delivering.take(delivery)
+                    self._receiver.take(delivery)
                 if request.deliveries.arrived:
-                    self._delivering.arrive(request.deliveries.arrived)
+                    self._receiver.arrive(request.deliveries.arrived)
                 with self._changed:
                     self._changed.notify()
-            self._delivering.end()
+            self._receiver.end()
         except grpc.RpcError:
             pass  # the caller has gone
         except Exception as error:

@@ -53,7 +53,7 @@ class Unavailable(OSError):
         self.fix = fix
 
 
-class Lasting(Exception):
+class KafkaRefusal(Exception):
     """Kafka refuses some records, or the whole session, and a retry does not help.
 
     Attributes:
@@ -94,7 +94,7 @@ class ProducerSession:
 
     Raises:
         Unavailable: No broker answers now.
-        Lasting: Kafka refuses the session, and a retry does not mend that.
+        KafkaRefusal: Kafka refuses the session, and a retry does not mend that.
         RunError: R716 if the client does not accept an option.
     """
 
@@ -128,7 +128,7 @@ class ProducerSession:
 
     @contextmanager
     def _judged(self) -> Any:
-        """Turn errors of Kafka in the block into `Unavailable` or `Lasting`."""
+        """Turn errors of Kafka in the block into `Unavailable` or `KafkaRefusal`."""
         try:
             yield
         except self._client.KafkaException as error:
@@ -140,12 +140,12 @@ class ProducerSession:
             # A record's own error says more than the error of the transaction.
             raise self._judge([*(failed for _, failed in self._failed), *errors]) from error
 
-    def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
+    def _judge(self, errors: list[Any]) -> Unavailable | KafkaRefusal:
         def first(*names: str) -> Any:
             return next((error for error in errors if error.name() in names), None)
 
         if error := first(*FENCED):
-            return Lasting(error.str(), is_fenced=True)
+            return KafkaRefusal(error.str(), is_fenced=True)
         # `_check` refuses the times of the data by the clock of this machine, if the user may read the topic's limits.
         if (of_time := first(OF_TIME)) and (not self._are_whole or self._knows_limits):
             now = time.strftime("this machine's clock says %Y-%m-%d %H:%M:%S UTC", time.gmtime())
@@ -155,7 +155,7 @@ class ProducerSession:
             if UNKNOWN in numbers or (len(numbers) > 1 and not numbers <= self._alone) or error.name() not in OF_RECORD:
                 numbers = set()  # a batch was refused because of an unknown record in it
             reason = error.str() + (" (a wrong time in the data, or wrong clocks)" if of_time else "")
-            return Lasting(reason, is_too_large=error.name() == OF_SIZE, numbers=dict.fromkeys(numbers, reason))
+            return KafkaRefusal(reason, is_too_large=error.name() == OF_SIZE, numbers=dict.fromkeys(numbers, reason))
         if first(*NO_TOPIC):
             return Unavailable(f"it has no topic {self._topic}", CREATE_TOPIC)
         return Unavailable(errors[0].str())
@@ -187,7 +187,7 @@ class ProducerSession:
 
         Raises:
             Unavailable: Kafka takes no records now; it may have some of these records.
-            Lasting: Kafka refuses some of the records.
+            KafkaRefusal: Kafka refuses some of the records.
         """
         parts, left_out = list(self._parts(records)), without or None
         self._check(parts, without)
@@ -197,7 +197,7 @@ class ProducerSession:
             try:
                 with self._judged():
                     return self._write(parts, end, left_out)
-            except Lasting as error:
+            except KafkaRefusal as error:
                 suspects = self._refused() - self._alone
                 if error.is_fenced:
                     raise
@@ -215,7 +215,7 @@ class ProducerSession:
         """Find records that the topic will never take, as far as that is known before they are written.
 
         Raises:
-            Lasting: There are such records.
+            KafkaRefusal: There are such records.
             Unavailable: The topic has other limits now.
         """
         reasons, is_too_large = dict[int, str](), False
@@ -227,7 +227,7 @@ class ProducerSession:
         if reasons:
             if record_limits(reader_settings(self._settings), self._topic) != self._limits:
                 raise Unavailable("")  # the topic was changed: a new session reads its limits; there is no outage
-            raise Lasting(reasons[min(reasons)], is_too_large=is_too_large, numbers=reasons)
+            raise KafkaRefusal(reasons[min(reasons)], is_too_large=is_too_large, numbers=reasons)
 
     def _write(self, parts: Sequence[RecordPart], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(parts, without)

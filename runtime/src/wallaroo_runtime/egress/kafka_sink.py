@@ -12,7 +12,7 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.kafka_session import Lasting, ProducerSession, Unavailable
+from wallaroo_runtime.egress.kafka_session import KafkaRefusal, ProducerSession, Unavailable
 from wallaroo_runtime.egress.position_recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
@@ -77,7 +77,7 @@ class KafkaSink(Sink):
         except BaseException as error:
             if session is not None:
                 session.close()
-            if isinstance(error, Lasting):
+            if isinstance(error, KafkaRefusal):
                 raise self._refused(error) from error
             raise
         return session
@@ -98,7 +98,7 @@ class KafkaSink(Sink):
     def _agree(self, session: ProducerSession) -> None:
         """Agree with Kafka on the position to continue at. Without transactions Kafka has none, so nothing is done."""
 
-    def _refused(self, error: Lasting) -> RunError:
+    def _refused(self, error: KafkaRefusal) -> RunError:
         if error.is_fenced:
             return RunError.of("R732", sink=self.config.name, name=self.position.sender)
         topic = f"kafka {self._target.topic}"
@@ -159,7 +159,7 @@ class KafkaSink(Sink):
                         self._rest()
         except Unavailable as error:
             self._tell_outage(error)
-        except Lasting as error:
+        except KafkaRefusal as error:
             raise self._refused(error) from error
         finally:
             feed.close()
@@ -185,14 +185,14 @@ class KafkaSink(Sink):
 
         Raises:
             Unavailable: Kafka takes no records now.
-            Lasting: Kafka never takes some of the records.
+            KafkaRefusal: Kafka never takes some of the records.
         """
         refused: set[int] = set()
         while True:
             try:
                 after = replace(end, refused=end.refused + len(refused))
-                session.write(written(pieces, self._target.records), after, refused)
-            except Lasting as error:
+                session.write(records_of(pieces, self._target.records), after, refused)
+            except KafkaRefusal as error:
                 new = {number: why for number, why in error.numbers.items() if number not in refused}
                 if not self._target.sets_aside or not new:
                     raise
@@ -205,7 +205,7 @@ class KafkaSink(Sink):
         """Write dead letters for refused records, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
-        records = chain.from_iterable(each.records() for each in written(pieces, self._target.records))
+        records = chain.from_iterable(each.records() for each in records_of(pieces, self._target.records))
         for number, (record, sequence) in enumerate(zip(records, _sequences(pieces), strict=True)):
             if number in numbers:
                 why = f"topic {topic} does not take it: {numbers[number]}"
@@ -227,14 +227,14 @@ class KafkaSink(Sink):
 
 
 def _sequences(pieces: list[Piece]) -> Iterator[int]:
-    """Yield, for each record of `written`, the sequence of the message that it was made from."""
+    """Yield, for each record that `records_of` yields, the sequence of the message that it was made from."""
     for piece in pieces:
         if piece.frame is not None:
             count = piece.frame.header.count
             yield from map(piece.frame.sequence_of, range(count - len(piece.lengths), count))
 
 
-def written(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
+def records_of(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
     """Yield the records of each piece.
 
     Args:

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, RecordPart, Unavailable
+from wallaroo_runtime.egress.kafka_session import LOOK_S, KafkaRefusal, ProducerSession, RecordPart, Unavailable
 from wallaroo_runtime.kafka.producer import reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -109,9 +109,9 @@ class TransactionalSession(ProducerSession):
             raise self._client.KafkaException(self._failed[0][1])
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 
-    def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
+    def _judge(self, errors: list[Any]) -> Unavailable | KafkaRefusal:
         judged, limit_ms = super()._judge(errors), int(self._settings.get(TIMEOUT, 60_000))
-        if isinstance(judged, Lasting) and judged.is_fenced and _now() - self._began >= limit_ms / 1000:
+        if isinstance(judged, KafkaRefusal) and judged.is_fenced and _now() - self._began >= limit_ms / 1000:
             return Unavailable(f"Kafka has aborted a transaction that took longer than {TIMEOUT}, {limit_ms}")
         return judged
 

@@ -51,7 +51,7 @@ def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
     return steps
 
 
-class Outstanding:
+class LatencyMeter:
     """Measures two latencies of each message: from its arrival, and from its output in the outbox, until sinks have it.
 
     Any thread may call it. If 10,000 groups wait for a sink, e.g. because its receiver is away, further messages join
@@ -61,13 +61,13 @@ class Outstanding:
         clock: Returns milliseconds since 1970.
 
     Example:
-        >>> outstanding = Outstanding(lambda: 1005)
-        >>> outstanding.publish({7: 3}, {1000: 2}, 1004)
-        >>> outstanding.take(7, 2)
-        >>> outstanding.to_json()
+        >>> latencies = LatencyMeter(lambda: 1005)
+        >>> latencies.publish({7: 3}, {1000: 2}, 1004)
+        >>> latencies.take(7, 2)
+        >>> latencies.to_json()
         {'deliver': {}, 'end_to_end': {}}
-        >>> outstanding.take(7, 3)
-        >>> outstanding.to_json()
+        >>> latencies.take(7, 3)
+        >>> latencies.to_json()
         {'deliver': {1: 2}, 'end_to_end': {5: 2}}
     """
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 RECORD_S, RECORD_DURABLY_S = 0.02, 1.0
 
 
-class Recorder:
+class PositionRecorder:
     """Records the position of a sink soon after it has moved, and syncs it to disk within a second.
 
     Args:

@@ -8,7 +8,7 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import disk_failure
-from wallaroo_runtime.egress.latency import Outstanding
+from wallaroo_runtime.egress.latency import LatencyMeter
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError
@@ -48,7 +48,7 @@ class Sender:
         self._stop = threading.Event()
         self._published: dict[int, int] = {}
         self.live: LiveLog | None = None
-        self._outstanding = Outstanding()
+        self._latencies = LatencyMeter()
         self.is_woken, self._news = False, threading.Event()
         try:
             self._log = LogReader(self._outbox)
@@ -79,11 +79,11 @@ class Sender:
                 else:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
-    def use(self, live: LiveLog, outstanding: Outstanding) -> None:
+    def use(self, live: LiveLog, latencies: LatencyMeter) -> None:
         """Deliver the live log (output of real-time mode), too. The log's writer calls `wake` for new output."""
         for sink in self._sinks:
-            sink.live, sink.outstanding = live, outstanding
-        self.live, self._outstanding = live, outstanding
+            sink.live, sink.latencies = live, latencies
+        self.live, self._latencies = live, latencies
 
     def wake(self, port: int) -> None:
         """Signal that the live log has new output for the sink of a port."""
@@ -201,7 +201,7 @@ class Sender:
             "dead_letters": messages[DEAD_LETTER_PORT],
             "dropped": live.dropped,
             "batch": max((writer.batch for writer in writers), default=-1),
-            "latency_ms": self._outstanding.to_json(),
+            "latency_ms": self._latencies.to_json(),
         }
 
     def _sink_status(self, sink: Sink) -> dict[str, object]:

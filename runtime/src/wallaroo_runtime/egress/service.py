@@ -13,7 +13,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo.worker.host.rpc import add_service
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream
-from wallaroo_runtime.egress.latest_letters import FreshLetters
+from wallaroo_runtime.egress.fresh_letter import FreshLetters
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.attachment import Attachment
@@ -103,7 +103,7 @@ class EgressHost(Host):
 
     def _use_live(self, part: object) -> None:
         if self._deliveries is not None and isinstance(part, Sender):
-            part.use(self._deliveries.live, self._deliveries.outstanding)
+            part.use(self._deliveries.live, self._deliveries.latencies)
 
     def is_full(self) -> bool:
         """Return whether the live log has so much undelivered output that it must take no more."""

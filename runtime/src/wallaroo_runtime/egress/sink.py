@@ -14,8 +14,8 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.latency import Outstanding
-from wallaroo_runtime.egress.position_recorder import RECORD_S, Recorder
+from wallaroo_runtime.egress.latency import LatencyMeter
+from wallaroo_runtime.egress.position_recorder import RECORD_S, PositionRecorder
 from wallaroo_runtime.egress.stream import SinkStream
 from wallaroo_runtime.errors import RunError, host_port
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -46,7 +46,7 @@ class Sink:
         outage: Last finding that the receiver cannot be reached; only valid while `state` is unreachable.
         error: Error that ended the thread.
         live: The live log (output of real-time mode); None if nothing is delivered from it.
-        outstanding: Measures latencies: gets the number of delivered messages of the live log.
+        latencies: Measures latencies: gets the number of delivered messages of the live log.
     """
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
@@ -58,9 +58,9 @@ class Sink:
         self.outage: Diagnostic | None = None
         self.error: RunError | OSError | None = None
         self.live: LiveLog | None = None
-        self.outstanding: Outstanding | None = None
+        self.latencies: LatencyMeter | None = None
         self._looked_at, self._has_no_room = 0.0, False
-        self._recorder: Recorder | None = None
+        self._recorder: PositionRecorder | None = None
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._draining = self._abandoned = False
         self._stop = threading.Event()
@@ -154,7 +154,7 @@ class Sink:
         """Deliver over a connection. Return False if the connection breaks, and True if nothing more is to do."""
         feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
-        self._recorder = recorder = Recorder(self._try_record, self.wake, name)
+        self._recorder = recorder = PositionRecorder(self._try_record, self.wake, name)
         broken: OSError | None = None
         try:
             self._deliver(stream, feed, recorder)
@@ -177,7 +177,7 @@ class Sink:
             self._record(durable=False, must=False)
         return broken is None
 
-    def _deliver(self, stream: SinkStream, feed: Feed, recorder: Recorder) -> None:
+    def _deliver(self, stream: SinkStream, feed: Feed, recorder: PositionRecorder) -> None:
         look, has_news = Backoff(FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S), True
         while not self._abandoned:
             if recorder.error is not None:
@@ -238,8 +238,8 @@ class Sink:
         """Move the position forward, in memory; it never moves back."""
         if position is not None and position.is_after(self.position):
             self.position = position
-            if self.outstanding is not None:
-                self.outstanding.take(self.config.port, position.live_messages)
+            if self.latencies is not None:
+                self.latencies.take(self.config.port, position.live_messages)
             if self._recorder is not None:
                 self._recorder.notify()
 

@@ -17,7 +17,7 @@ from wallaroo_runtime.gateway.generator import Generators, Maker, MessageGenerat
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
 from wallaroo_runtime.gateway.partial_message import SMALL_TAIL_BYTES, resumed, stalled
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.gateway.split import SplitThread
 from wallaroo_runtime.gateway.tick import TickWriter
 from wallaroo_runtime.gateway.visit import VisitIntake
@@ -73,7 +73,7 @@ class Gateway:
             writer = JournalWriter(self._journal, limits.segment_bytes, moved)
             connectors = [source for source in config.sources if source.framing == CONNECTOR]
             generators = config.generators
-            past = Past(
+            past = SourceProgress(
                 self._journal, *([each.port for each in part] for part in (generators, connectors, config.kafka))
             )
             past.advance(writer.safe.offset)

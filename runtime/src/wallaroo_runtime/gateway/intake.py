@@ -14,7 +14,7 @@ from wallaroo.message.frame import FRAMED, PLAIN, column
 from wallaroo_runtime.durable.file import NO_ROOM, disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.clock import Clock
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -131,7 +131,7 @@ class Intake:
         policy: str,
         interval_s: float,
         backlog_bytes: int,
-        past: Past,
+        past: SourceProgress,
         wake: Callable[[], None],
     ) -> None:
         self.writer = writer

@@ -7,11 +7,11 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_reader import BEGINNING, LOOK_ANSWER_S, KafkaReader
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
-def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
+def points_of(config: pb.KafkaSource, past: SourceProgress) -> dict[int, int]:
     """Return the next offset to read of each partition: from the journal, else the configured start.
 
     A partition that was added later begins at its first record, unless the source names its partitions. If the source

@@ -62,7 +62,7 @@ class _Kept:
     topics: Mapping[int, str]
 
 
-class Past:
+class SourceProgress:
     """Where sources continue after a restart, by the frames of the journal up to an offset.
 
     Args:

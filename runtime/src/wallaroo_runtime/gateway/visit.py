@@ -18,7 +18,7 @@ LOST = "ask again once it runs"
 
 
 @dataclass(slots=True)
-class Asked:
+class PendingVisit:
     """A visit whose caller waits; `done` is set when the visit is safe, or can no longer become safe."""
 
     name: str
@@ -42,8 +42,8 @@ class VisitIntake:
         self._directory = intake.writer.directory
         self._known = read_visits(self._directory)
         self._done, self._looked_at = read_visited(self._directory).done, 0.0
-        self._asked: deque[Asked] = deque()
-        self._written: list[Asked] = []
+        self._asked: deque[PendingVisit] = deque()
+        self._written: list[PendingVisit] = []
         self._is_closed = False
 
     @property
@@ -71,7 +71,7 @@ class VisitIntake:
         if len(metadata) > MAX_METADATA_BYTES:
             reason = f"its metadata has {len(metadata)} bytes"
             raise RunError.of("R733", name=name, reason=reason, fix=f"give at most {MAX_METADATA_BYTES}")
-        asked = Asked(name, metadata)
+        asked = PendingVisit(name, metadata)
         self._asked.append(asked)
         self._wake()
         if asked.done.wait(seconds) and asked.id:
@@ -94,13 +94,13 @@ class VisitIntake:
         if self.open and time.monotonic() >= self._looked_at + LOOK_S:
             self._done, self._looked_at = read_visited(self._directory).done, time.monotonic()
 
-    def _write(self, asked: Asked) -> None:
+    def _write(self, asked: PendingVisit) -> None:
         asked.id = max(max(self._known, default=0) + 1, time.time_ns())
         visit = pb.Visit(id=asked.id, name=asked.name, metadata=asked.metadata)
         asked.frame = self._intake.control(VISIT_PORT, visit.SerializeToString())
         self._written.append(asked)
 
-    def _is_safe(self, asked: Asked) -> bool:
+    def _is_safe(self, asked: PendingVisit) -> bool:
         frame = asked.frame
         if frame is None or not self._intake.has_safe(frame):
             return False

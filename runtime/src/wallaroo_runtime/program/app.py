@@ -135,10 +135,10 @@ def _no_app(app: str, reason: str) -> RunError:
 def _reason(app: str, path: Path) -> str:
     if path.is_dir():
         return f"the directory has neither a .go file nor {MAIN}"
-    return f"there is no such file or module{hint(path) or _here(path.parent)}"
+    return f"there is no such file or module{hint(path) or _programs_in(path.parent)}"
 
 
-def _here(folder: Path) -> str:
+def _programs_in(folder: Path) -> str:
     """Return the clause `; FOLDER has NAMES` about the programs of a folder; empty if it has no programs."""
     try:
         programs = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))

@@ -61,17 +61,17 @@ def load_application(
     resolved = resolve(app)
     path = Path(resolved.path)
     if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
-        return Application(_elsewhere(load_document(declare(emit(resolved, args, tell=tell)))), path)
+        return Application(_with_other_brokers(load_document(declare(emit(resolved, args, tell=tell)))), path)
     archive = read_archive(path) if resolved.kind is AppKind.ARCHIVE else None
     content = archive.topology if archive else read_file(path)
     with findings_in(app):
         declared = load_document(declare(parse(content)))
-    topology = _elsewhere(override(declared, inputs, outputs))
+    topology = _with_other_brokers(override(declared, inputs, outputs))
     check_interface(topology)
     return Application(topology, path, archive)
 
 
-def _elsewhere(topology: Topology) -> Topology:
+def _with_other_brokers(topology: Topology) -> Topology:
     """Return a topology with other addresses of Kafka's brokers, if environment variables have such addresses."""
     return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 

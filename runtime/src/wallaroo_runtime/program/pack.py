@@ -117,7 +117,7 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Arc
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedProgram:
     """A program of an application (the main one, or a library) as its archive has it.
 
     Attributes:
@@ -139,13 +139,13 @@ class Packed:
 
 def _program(
     app: App, options: PackOptions, prefix: str, worker: str = "main", *, tell: Callable[[str], None]
-) -> Packed:
+) -> PackedProgram:
     if app.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
         return _python(app, options, prefix, worker)
     return _binaries(app, options, prefix, worker, tell=tell)
 
 
-def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
+def _dependencies(app: App, packed: Sequence[PackedProgram], options: PackOptions, work: Path) -> dict[str, Path]:
     """Return the files of the Python programs' requirements and of the SDK; empty if no program has requirements."""
     wanted = {program.requirements for program in packed if program.requirements is not None}
     if not wanted:
@@ -158,7 +158,7 @@ def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work
     return wheels | {f"{SITE}/wallaroo/{name}": path for name, path in _sdk().items()}
 
 
-def _platforms(output: Path, packed: Sequence[Packed]) -> tuple[str, ...]:
+def _platforms(output: Path, packed: Sequence[PackedProgram]) -> tuple[str, ...]:
     """Return the platforms on which all programs run; empty for all platforms."""
     limited = [program.platforms for program in packed if program.platforms]
     common = [name for name in limited[0] if all(name in each for each in limited)] if limited else []
@@ -172,7 +172,7 @@ def _in_archive(name: str) -> str:
     return f"{ARCHIVE_PLACEHOLDER}/{name}".rstrip("/")
 
 
-def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
+def _python(app: App, options: PackOptions, prefix: str, worker: str) -> PackedProgram:
     target, function = split_app(app.target)
     suffix = f":{function}" if app.target != target else ""
     source = f"{prefix}{SOURCE}"
@@ -184,7 +184,7 @@ def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
     usual = directory / REQUIREMENTS
     requirements = options.requirements or (usual if usual.is_file() else None)
     platforms = tuple(f"linux-{architecture}" for architecture in sorted(options.architectures)) if requirements else ()
-    return Packed(worker, files, command, _in_archive(source), platforms, requirements)
+    return PackedProgram(worker, files, command, _in_archive(source), platforms, requirements)
 
 
 def _sources(directory: Path, include: Sequence[str]) -> set[Path]:
@@ -217,7 +217,9 @@ def _sdk() -> dict[str, Path]:
     return {str(path.relative_to(root)): path for path in files}
 
 
-def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell: Callable[[str], None]) -> Packed:
+def _binaries(
+    app: App, options: PackOptions, prefix: str, worker: str, *, tell: Callable[[str], None]
+) -> PackedProgram:
     if app.kind is AppKind.GO_DIRECTORY:
         architectures = sorted(options.architectures)
         tell(f"compiling Go in {app.path} for {' and '.join(architectures)}; --arch limits it to fewer")
@@ -229,7 +231,7 @@ def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell:
         built = {this_platform(): Path(app.path)}
     files = {f"{prefix}{BIN}/{platform}/worker": path for platform, path in built.items()}
     command = [_in_archive(f"{prefix}{BIN}/{PLATFORM_PLACEHOLDER}/worker")]
-    return Packed(worker, files, command, _in_archive(prefix), tuple(built))
+    return PackedProgram(worker, files, command, _in_archive(prefix), tuple(built))
 
 
 def _member(name: str, path: Path) -> Member:

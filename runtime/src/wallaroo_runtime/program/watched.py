@@ -40,7 +40,7 @@ class ProgramFiles:
 
     def __init__(self, app: str) -> None:
         self._app, self._looked_at = app, time.monotonic()
-        self._loaded = self._last = seen(app)
+        self._loaded = self._last = file_states(app)
 
     def have_changed(self, settle_s: float = LOOK_S) -> bool:
         """Return whether the files have changed since the last True, and no file is still being written.
@@ -51,14 +51,14 @@ class ProgramFiles:
         """
         if time.monotonic() - self._looked_at < settle_s:
             return False
-        before, self._last, self._looked_at = self._last, seen(self._app), time.monotonic()
+        before, self._last, self._looked_at = self._last, file_states(self._app), time.monotonic()
         if self._last == self._loaded or (settle_s and self._last != before):
             return False
         self._loaded = self._last
         return True
 
 
-def seen(app: str) -> dict[str, tuple[int, int]]:
+def file_states(app: str) -> dict[str, tuple[int, int]]:
     """Return time of change and size of each file of a program, by path; empty if there is no such program now."""
     states = {}
     try:

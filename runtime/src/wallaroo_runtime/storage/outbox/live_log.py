@@ -32,7 +32,7 @@ class LiveLog:
         state: State of the log at its end.
         end: Offset at which the log ends.
         safe: Offset up to which the log survives a loss of power.
-        dropped: Number of repeated messages that were not appended, counted by `Delivering`.
+        dropped: Number of repeated messages that were not appended, counted by `AttemptReceiver`.
         fault: Error of a failed sync, after which the log must be opened again, because the content of the disk is not
             known; else None.
 

@@ -152,7 +152,7 @@ def _line(entry: Entry) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class LastSegment:
     """The content of the last segment of a live log.
 
     Attributes:
@@ -166,7 +166,7 @@ class Read:
     letters: tuple[tuple[str, Entry], ...] = ()
 
 
-def read_last(directory: Path) -> Read:
+def read_last(directory: Path) -> LastSegment:
     """Read the last segment of the live log of an outbox.
 
     Raises:
@@ -174,7 +174,7 @@ def read_last(directory: Path) -> Read:
     """
     segments = live_segments(directory / FOLDER)
     if not segments:
-        return Read(LiveState(), 0)
+        return LastSegment(LiveState(), 0)
     safe = safe_live(directory)  # read first, since the writer may append to the segment
     first, *entries = whole_entries(segments[-1]) or (Entry(0, offset=segments[-1].base),)
     letters: list[tuple[str, Entry]] = []
@@ -189,7 +189,7 @@ def read_last(directory: Path) -> Read:
     end = entries[-1].end if entries else first.end
     if end < safe:
         raise damaged(directory, f"its live log is whole up to {end}; up to {safe} it was safe")
-    return Read(state, end, tuple(letters))
+    return LastSegment(state, end, tuple(letters))
 
 
 def safe_live(directory: Path) -> int:

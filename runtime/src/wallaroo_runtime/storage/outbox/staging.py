@@ -34,7 +34,7 @@ class StagedFile:
     partition: int
 
 
-class _Open:
+class _OpenFile:
     """A staging file that is being written."""
 
     def __init__(self, path: Path) -> None:
@@ -74,7 +74,7 @@ class StagingWriter:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._prefix = f"{query}-{batch}-{partition}-{task_attempt}"
         self._partition = partition
-        self._files: dict[int, _Open] = {}
+        self._files: dict[int, _OpenFile] = {}
 
     def write(self, port: int, frame: bytes) -> None:
         """Append one whole frame to the file of a port.
@@ -86,7 +86,7 @@ class StagingWriter:
         """
         with disk_told(self._directory):
             if port not in self._files:
-                self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
+                self._files[port] = _OpenFile(self._directory / f"{self._prefix}-{port}.frames")
             self._files[port].write(frame)
 
     def finish(self) -> list[StagedFile]:
