@@ -28,7 +28,6 @@ class Sender:
 
     Args:
         directory: Directory of the outbox and the status file.
-        drain_s: Seconds for which delivery goes on after `stop`.
 
     Attributes:
         live: The live log (output of real-time mode); None if there is none.
@@ -38,8 +37,8 @@ class Sender:
         RunError: R698 if the outbox is damaged.
     """
 
-    def __init__(self, directory: Path, config: pb.AttachOutboxRequest, drain_s: float = DRAIN_S) -> None:
-        self._outbox, self._drain_s = directory / "outbox", drain_s
+    def __init__(self, directory: Path, config: pb.AttachOutboxRequest) -> None:
+        self._outbox = directory / "outbox"
         self.status = StatusFile(directory / "egress.json")
         self.status.write("starting")
         self._outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -170,7 +169,7 @@ class Sender:
     def _drain(self) -> None:
         for sink in self._sinks:
             sink.drain()
-        deadline = time.monotonic() + self._drain_s
+        deadline = time.monotonic() + DRAIN_S
         for sink in self._sinks:
             while not sink.join(STATUS_S) and time.monotonic() < deadline:
                 self._write_status("draining")

@@ -23,7 +23,7 @@ from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
 from wallaroo_runtime.worker.launch import status_text
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
-DEADLINE_SECONDS = 120.0
+DEADLINE_S = 120.0  # limit for the setup of one program
 STDERR = 2
 
 
@@ -42,24 +42,12 @@ def say_nothing(what: str) -> None:
     """Ignore the text about slow work. This is the default of `tell`."""
 
 
-def emit(
-    app: App,
-    args: Sequence[str],
-    deadline_seconds: float = DEADLINE_SECONDS,
-    *,
-    tell: Callable[[str], None] = say_nothing,
-) -> dict[str, Any]:
+def emit(app: App, args: Sequence[str], tell: Callable[[str], None] = say_nothing) -> dict[str, Any]:
     """Return the topology document of a program, as `emit_all` does."""
-    return emit_all(app, args, deadline_seconds, tell=tell).document
+    return emit_all(app, args, tell).document
 
 
-def emit_all(
-    app: App,
-    args: Sequence[str],
-    deadline_seconds: float = DEADLINE_SECONDS,
-    *,
-    tell: Callable[[str], None] = say_nothing,
-) -> Emitted:
+def emit_all(app: App, args: Sequence[str], tell: Callable[[str], None] = say_nothing) -> Emitted:
     """Run a program in mode `emit`, and return its topology document and the libraries that it uses.
 
     The program's output goes to stderr of this process. A Go program is built before. Libraries (programs with
@@ -68,21 +56,18 @@ def emit_all(
     Args:
         app: An application of `resolve` that is not a topology.
         args: Arguments of the application's own command line, without a program name.
-        deadline_seconds: Limit for the setup of one program.
         tell: Called with a text before work that may take seconds.
 
     Raises:
         RunError: With exit code 3 and the program's faults (T201, T259 and T260 for components of other programs); with
             exit code 4 if a program cannot be run.
     """
-    result = run_front_end(app, args, deadline_seconds, tell)
+    result = run_front_end(app, args, tell)
     if "library" in result:
         raise RunError([library_alone(app.path)], TOPOLOGY)
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
-    programs = result.get("programs", {})
-    libraries = join_programs(document, programs, home, args, deadline_seconds=deadline_seconds, tell=tell)
-    return Emitted(document, libraries)
+    return Emitted(document, join_programs(document, result.get("programs", {}), home, args, tell))
 
 
 def join_programs(
@@ -90,8 +75,6 @@ def join_programs(
     programs: Mapping[str, str],
     home: Path,
     args: Sequence[str],
-    *,
-    deadline_seconds: float,
     tell: Callable[[str], None] = say_nothing,
 ) -> dict[str, App]:
     """Run libraries in mode `emit`, and add their workers to the document of the program that names them.
@@ -101,7 +84,6 @@ def join_programs(
         programs: Targets of the programs, by the names of their workers.
         home: Directory of the program that names the others.
         args: Arguments of the application's own command line.
-        deadline_seconds: Limit for the setup of one program.
         tell: As for `emit_all`.
 
     Returns:
@@ -111,15 +93,13 @@ def join_programs(
         RunError: As `emit_all`.
     """
     libraries = {name: find_library(name, home, target) for name, target in programs.items()}
-    results = {name: run_front_end(library, args, deadline_seconds, tell) for name, library in libraries.items()}
+    results = {name: run_front_end(library, args, tell) for name, library in libraries.items()}
     if libraries:
         join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
     return libraries
 
 
-def run_front_end(
-    app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
-) -> dict[str, Any]:
+def run_front_end(app: App, args: Sequence[str], tell: Callable[[str], None] = say_nothing) -> dict[str, Any]:
     """Run one program in mode `emit`, and return its document, with the commands that start its workers.
 
     Raises:
@@ -139,7 +119,7 @@ def run_front_end(
         started = [PYTHON_PLACEHOLDER, "-m", "wallaroo.worker", app.target]
     with tempfile.TemporaryDirectory(prefix="wallaroo-emit-") as folder:
         file = Path(folder) / "topology.json"
-        ending = _run(front_end, args, file, deadline_seconds, app.path)
+        ending = _run(front_end, args, file, app.path)
         result = _read(file, ending, app.path)
     for entry in own_workers(result):
         entry["command"], entry["directory"] = list(started), os.getcwd()
@@ -160,7 +140,7 @@ def _refuse_other_wallaroo(app: App) -> None:
         raise RunError.of("T221", TOPOLOGY, file=file, found=file)
 
 
-def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_seconds: float, path: str) -> str:
+def _run(command: Sequence[str], args: Sequence[str], file: Path, path: str) -> str:
     """Run the front-end until it ends. Return in words how it ended."""
     added = {"WALLAROO_MODE": "emit", "WALLAROO_ARGS": json.dumps(list(args)), "WALLAROO_EMIT_FILE": str(file)}
     sys.stdout.flush()
@@ -178,9 +158,9 @@ def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_secon
         raise RunError.of("W404", WORKER, path=command[0], reason=err.strerror or str(err), fix=fix) from err
     try:
         with endable(child):
-            status = child.wait(deadline_seconds)
+            status = child.wait(DEADLINE_S)
     except subprocess.TimeoutExpired:
-        reason = f"{path} gave no topology within {deadline_seconds:g} s"
+        reason = f"{path} gave no topology within {DEADLINE_S:g} s"
         fix = "look for an endless loop in its setup"
         raise RunError.of("W401", WORKER, worker="main", reason=reason, fix=fix) from None
     finally:
