@@ -213,7 +213,7 @@ class CommittingSink(Sink):
             feed.close()
 
     def _send(self, stream: SinkConnection, feed: Feed) -> list[Piece]:
-        """Send the waiting pieces, up to the size of a transaction, and return them."""
+        """Send the waiting output in pieces (messages of one frame each) up to the size of a transaction. Return it."""
         pieces: list[Piece] = []
         size = 0
         while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
@@ -224,7 +224,7 @@ class CommittingSink(Sink):
         return pieces
 
     def _messages(self, piece: Piece) -> Iterator[bytes]:
-        """Yield the frames of a piece's messages. A message's id is the offset at which it begins."""
+        """Yield the connector protocol's frames for messages. A message's id is its offset in the sink's output."""
         at, begin = 0, piece.before.total_bytes - self.position.base
         for length in piece.lengths:
             yield protocol.message(OUTPUT, begin + at, 0, b"", piece.data[at : at + length])

@@ -159,7 +159,7 @@ class AttemptReceiver:
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:
-        """Note that Spark has committed the input before a sequence, and forget dead letters that cannot be repeated.
+        """Note that Spark has committed messages before number `sequence`. Forget dead letters that cannot come again.
 
         Input before the previous commit is never repeated. Input after it is repeated if a loss of power removes
         Spark's newest commit.

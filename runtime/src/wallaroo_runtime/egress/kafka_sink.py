@@ -213,7 +213,7 @@ class KafkaSink(Sink):
         self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
-        """Return whether to record the position durably now. For small live output, once a second is enough.
+        """Return whether to record the position durably now. For output of real-time mode, once a second is enough.
 
         If the record is late, files are removed later, and without transactions a loss of power may repeat records.
         """

@@ -120,7 +120,7 @@ class Connectors:
         session.deliveries.clear()
 
     def take(self, connection: Connection, data: bytes) -> None:
-        """Take whole frames. A wrong frame makes the gateway refuse the connector, but earlier frames stay taken."""
+        """Take whole frames of a connector. A wrong frame gets the connector refused, but earlier frames stay taken."""
         session = self._sessions[connection]
         finding = None
         try:

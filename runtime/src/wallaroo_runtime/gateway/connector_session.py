@@ -77,7 +77,7 @@ class ConnectorSession:
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Note ids to acknowledge when all messages up to a value of `Intake.taken` are processed, by stream."""
+        """Note ids of messages, by stream, to acknowledge when all messages up to number `taken` are processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None

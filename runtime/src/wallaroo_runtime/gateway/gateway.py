@@ -332,7 +332,7 @@ class Gateway:
             self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
-        """Ask the worker to cut the tail, and do not read this connection until the worker has answered."""
+        """Let the worker cut the received bytes into messages. Do not read this connection until it has answered."""
         if connection not in self._waiting:
             self._traffic.unregister(connection.socket)
         self._waiting.discard(connection)

@@ -32,7 +32,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """The first 32 bytes of a segment."""
+    """The header of a segment: offset and sequence of its first frame, and the id of the journal."""
 
     base: int
     sequence: int

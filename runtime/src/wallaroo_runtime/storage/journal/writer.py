@@ -141,7 +141,7 @@ class JournalWriter:
         self._moved(position)
 
     def remove_committed(self, before: Callable[[int], None]) -> int:
-        """Remove the segments whose messages are all processed. The last segment always stays.
+        """Remove the segments (files of the journal) whose messages are all processed. The last segment always stays.
 
         Args:
             before: Called with the offset below which everything will be removed.

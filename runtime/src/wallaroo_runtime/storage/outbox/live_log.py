@@ -101,7 +101,7 @@ class LiveLog:
             raise OSError(self.fault.errno, self.fault.strerror, str(self.directory))
 
     def _write_letters(self, entry: Entry) -> None:
-        """Write dead letters to their file. The log keeps them, too, until the file is safe."""
+        """Write dead letters to their file. The log keeps a copy until the file is synced to disk."""
         name = self.state.writers[entry.partition].letters
         if self.safe < self._opened:
             self.sync()  # the log must have the file's name and size, so that recovery can cut letters from it
@@ -159,7 +159,7 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Make dead letters safe in their files, then begin a segment: recovery reads only the last segment."""
+        """Sync dead letters to their files, then begin a segment: recovery reads only the last segment of the log."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
@@ -168,7 +168,7 @@ class LiveLog:
             self._retired.append(before)  # closed later, because `sync` may be using the descriptor
 
     def _close_letters(self) -> None:
-        """Make files of dead letters safe, because the copies in the log may be removed with its segment."""
+        """Sync the files of dead letters, because the copies in the log may be removed with its segment."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)

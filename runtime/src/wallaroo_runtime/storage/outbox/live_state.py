@@ -98,7 +98,7 @@ class LiveState:
         self.letter_bytes[entry.partition] = entry.sequence + len(entry.content)
 
     def forget_letters(self, partition: int, sequence: int) -> None:
-        """Forget dead letters of input before a sequence, because that input never comes again."""
+        """Forget dead letters of messages before number `sequence`, which cannot come again."""
         self.letters[partition] = since(self.letters[partition], sequence)
 
     def forget_writers(self) -> None:
