@@ -174,7 +174,7 @@ class AttemptReceiver:
         self._committed = sequence
 
     def end(self) -> None:
-        """Note that no more output comes.
+        """Check, when no more output comes, that the last frame is whole.
 
         Raises:
             RunError: R648 if the output ended within a frame.
@@ -212,7 +212,7 @@ class AttemptReceiver:
 
 
 def _frames(data: bytes, port: int) -> Iterator[tuple[Frame, bytes]]:
-    """Yield the frames of a delivery that have messages, each with its bytes.
+    """Yield the frames in the data of a delivery, each with its bytes. Leave out frames without messages.
 
     Raises:
         ValueError: A frame is damaged, or of another port.

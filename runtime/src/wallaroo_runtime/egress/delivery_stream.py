@@ -32,7 +32,7 @@ class DeliveryStream:
         self._error: Exception | None = None
 
     def numbers(self, requests: Iterator[pb.DeliverRequest]) -> Iterator[int]:
-        """Yield the number of the last safe delivery whenever that number has risen, until no more deliveries come.
+        """Take deliveries until no more come. Yield the number of the last one that is safe on disk, whenever it rises.
 
         Raises:
             RunError: As `AttemptReceiver.take`; earlier deliveries are safe.

@@ -2,7 +2,6 @@
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -94,13 +93,11 @@ class Sender:
 
     def waiting_bytes(self) -> int:
         """Return the size of the part of the live log that a sink has not delivered yet."""
-        return 0 if self.live is None else self.live.end - min(self._live_positions(), default=self.live.end)
-
-    def _live_positions(self) -> Iterator[int]:
-        assert self.live is not None
-        for sink in self._sinks:
-            if self.live.state.messages[sink.config.port] > sink.position.live_messages:
-                yield sink.position.live
+        if self.live is None:
+            return 0
+        messages = self.live.state.messages
+        waiting = (sink for sink in self._sinks if messages[sink.config.port] > sink.position.live_messages)
+        return self.live.end - min((sink.position.live for sink in waiting), default=self.live.end)
 
     def _remove_live(self) -> None:
         """Remove the part of the live log that no sink needs again."""

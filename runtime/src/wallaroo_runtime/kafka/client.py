@@ -176,13 +176,13 @@ class Cluster:
         return sorted(metadata.partitions)
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions of a topic, as `all_offsets`."""
+        """Return the first offset of partitions (`EARLIEST`), or the offset that the next record gets (`LATEST`)."""
         return {
             number: at for (_, number), at in self.all_offsets(((topic, each) for each in partitions), kind).items()
         }
 
     def all_offsets(self, partitions: Iterable[tuple[str, int]], kind: int) -> dict[tuple[str, int], int]:
-        """Return the first or the next offset of partitions of any topics. Retry while a new topic has no leaders yet.
+        """Return offsets as `offsets`, for partitions of any topics. Retry while a new topic has no leaders yet.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.

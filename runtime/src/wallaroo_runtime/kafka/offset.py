@@ -15,7 +15,7 @@ class OffsetReader(Protocol):
         """Return the numbers of a topic's partitions."""
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
+        """Return the first offset of partitions (`EARLIEST`), or the offset that the next record gets (`LATEST`)."""
 
 
 def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]) -> dict[int, int]:

@@ -20,7 +20,7 @@ _BLOCK_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment file; `base`, its name, is the offset of its first frame."""
+    """A file of a journal; `base`, its name, is the offset of its first frame."""
 
     path: Path
     base: int

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """The content of `visits`: the positions of visits. The gateway writes the file.
+    """The content of `visits`: the positions of visits in the journal. The gateway writes the file.
 
     Attributes:
         ends: Offset after the frame of each visit, by its id, in order.
@@ -51,7 +51,7 @@ def read_visits(directory: Path) -> dict[int, int]:
 
 
 def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
-    """Write the positions of a journal's latest visits."""
+    """Write where a journal has its latest visits, so that a caller can later ask whether they are processed."""
     write_record(directory / VISITS, Visits(_latest(ends)), durable=False)
 
 

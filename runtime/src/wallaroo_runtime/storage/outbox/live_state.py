@@ -153,7 +153,7 @@ def _line(entry: Entry) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class LastSegment:
-    """The content of the last segment of a live log.
+    """The content of the last segment (file) of the live log.
 
     Attributes:
         state: State of the log at its end.

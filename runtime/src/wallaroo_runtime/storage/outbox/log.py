@@ -88,7 +88,7 @@ class Base:
 
 
 def record_of(value: dict[str, Any], number: int) -> OutboxRecord:
-    """Return the record with a number from the value of its line."""
+    """Return the record of a line of the log; `value` is the parsed line."""
     files = tuple(OutboxFile(**file) for file in value["files"])
     return OutboxRecord(number, value["query"], value["batch"], files, value.get("offsets", ""), value.get("live", 0))
 

@@ -80,7 +80,7 @@ def partition_of(headers: bytes) -> int | None:
 
 
 def whole_record(data: bytes) -> SinkRecord:
-    """Return the record that the bytes of a message contain."""
+    """Return the record that a message is: its bytes have key, value, partition, headers and time."""
     record = record_pb2.Record.FromString(data)
     headers = record.headers
     return SinkRecord(
