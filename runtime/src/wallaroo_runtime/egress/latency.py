@@ -1,4 +1,4 @@
-"""Measures latencies in real-time mode: how long messages, and their output in the outbox, wait for all sinks."""
+"""Measures latencies in real-time mode, which end when all sinks have delivered the output of a message."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Records in a thread how far a sink has delivered its output, so that sending never waits for a disk."""
+"""Records in a thread the position of the last delivered output of a sink, so that sending never waits for a disk."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Delivers the output of an outbox to all sinks, and reports how far each sink has come."""
+"""Delivers the output of an outbox to all sinks, and reports the progress of each sink."""
 
 import threading
 import time

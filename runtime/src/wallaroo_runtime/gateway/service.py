@@ -189,7 +189,7 @@ class JournalServicer:
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
-        """Note first how many keys the latest visits had, then that the journal is processed up to a position."""
+        """Note the counts of the latest visits, and then that the journal is processed up to a position."""
         reader = self._open(request)
         self._check_range(0, request.offset, reader)
         if request.counts or request.done:

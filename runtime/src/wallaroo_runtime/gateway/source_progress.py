@@ -100,7 +100,7 @@ class SourceProgress:
             raise RunError.of("R698", what=f"journal {self._path} at offset {self._offset}", reason=reason)
 
     def advance(self, end: int) -> None:
-        """Read the frames up to an offset, and note how far each source has come in them."""
+        """Read the frames up to an offset, and note the last message or the points of each source in them."""
         segments = list_segments(self._directory)
         start = max(self._offset, segments[0].base if segments else 0)
         for data in JournalReader(self._directory).read(start, end) if self._is_needed else ():

@@ -1,4 +1,4 @@
-"""How far a query has come: from the plans in Spark's checkpoint, and from the counts of a running query."""
+"""The progress of a query: from the plans in Spark's checkpoint, and from the counts of a running query."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ Topics = Mapping[str, Mapping[int, int]]  # offset of each partition, by topic
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a query has come: offsets in its sources, and counts of messages.
+    """The progress of a query: offsets in its sources, and counts of messages.
 
     Attributes:
         messages_in: Number of processed messages of the journal, since the checkpoint began.

@@ -33,7 +33,7 @@ class StreamRun:
     letters: dict[Mark, int] = field(default_factory=dict)
 
     def take(self, place: Place, sequences: Sequence[int], first: int, delivered: Mark) -> tuple[int, Mark]:
-        """Count the results in a frame, and find out how many of them were delivered before.
+        """Count the results in a frame, and find the number of those that were delivered before.
 
         Args:
             place: Port and bucket of the messages.

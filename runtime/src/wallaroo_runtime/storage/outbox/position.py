@@ -14,7 +14,7 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 @dataclass(frozen=True, slots=True)
 class SinkPosition:
-    """How far a sink has delivered its output: a place between two messages in the files and the live log.
+    """The place between the delivered and the other output of a sink, in the outbox's files and its live log.
 
     Attributes:
         record: Number of the next record.
