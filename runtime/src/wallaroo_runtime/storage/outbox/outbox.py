@@ -231,7 +231,7 @@ class Outbox:
         sync_directory(self.directory)
 
     def _remove_unknown(self, known: set[str]) -> None:
-        """Remove files that no record names: of a failed publication, or of sinks that no longer exist."""
+        """Remove files that wait for no sink: of a failed publication, or of sinks that no longer exist."""
         for path in self.directory.glob("*.frames"):
             if path.name not in known:
                 path.unlink()
