@@ -24,7 +24,7 @@ from support.run import WALLAROO, wait_until
 from wallaroo import KafkaRecord
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.egress import kafka_session, kafka_transaction
-from wallaroo_runtime.egress.kafka_session import Lasting, ProducerSession, Unavailable
+from wallaroo_runtime.egress.kafka_session import KafkaRefusal, ProducerSession, Unavailable
 from wallaroo_runtime.egress.kafka_transaction import TransactionalSession
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, kafka_client
@@ -175,7 +175,7 @@ def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(b
     target = pb.KafkaTopic(application="app", brokers=[broker.address], topic="future", records=True)
     session = opened(target, "future")
     records = [KafkaRecord(key=b"k", timestamp_ms=number) for number in (1, 2, 1 << 42, 3)]
-    with pytest.raises(Lasting, match="s in the future, message.timestamp.after.max.ms is 3600000") as refused:
+    with pytest.raises(KafkaRefusal, match="s in the future, message.timestamp.after.max.ms is 3600000") as refused:
         session.write(columns(records), SinkPosition(0, 0, 0, 4, 0, "future"))
     assert [*refused.value.numbers] == [2]
     session.close()
@@ -194,7 +194,7 @@ def test_a_time_of_the_data_that_only_the_broker_refuses(
         monkeypatch.setattr(kafka_session, "record_limits", lambda *_: RecordLimits())
     session = opened(target, topic) if exactly_once else ProducerSession(kafka_client("a test"), target, "out")
     record = KafkaRecord(key=b"k", timestamp_ms=now // 10**6 + 6_000_000)
-    with pytest.raises(Unavailable if knows_limits else Lasting) as refused:
+    with pytest.raises(Unavailable if knows_limits else KafkaRefusal) as refused:
         session.write(columns([record] * (5000 if knows_limits else 1)), SinkPosition(0, 0, 0, 1, 0, topic))
     session.close()
     if isinstance(refused.value, Unavailable):
@@ -228,7 +228,7 @@ def test_records_that_only_the_broker_refuses(
     while True:
         try:
             session.write([RecordColumns.of(records)], SinkPosition(0, 0, 0, 20, 0, topic), refused)
-        except Lasting as error:
+        except KafkaRefusal as error:
             assert error.numbers, error
             assert error.is_too_large
             refused |= error.numbers

@@ -72,7 +72,7 @@ class Delivery:
         self.root, self.port, self.batch, self.sent = root, free_port(), 0, [""][:0]
         self.app = root / f"delivery_{root.name}.py"
         self.app.write_text(APPLICATION.format(port=self.port), encoding="utf-8")
-        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging", fsync=False)
+        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging")
         self.egress: subprocess.Popen[bytes] | None = None
         self.sink: subprocess.Popen[bytes] | None = None
         self.deaths: list[str] = []
@@ -96,7 +96,7 @@ class Delivery:
     def publish(self, count: int = 50, *more: str) -> None:
         """Publish a micro-batch of the next numbers."""
         values = [str(len(self.sent) + number) for number in range(count)] + list(more)
-        writer = StagingWriter(self.root / "staging", "q", self.batch, 0, self.batch, fsync=False)
+        writer = StagingWriter(self.root / "staging", "q", self.batch, 0, self.batch)
         for at in range(0, len(values), 20):
             writer.write(PORT, encode_frame([value.encode() for value in values[at : at + 20]], port=PORT))
         self.outbox.publish("q", self.batch, writer.finish())

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from support.delivery import Result, frame_of
 from wallaroo.message.frame import DEAD_LETTER_PORT, read_frame, split_frames
-from wallaroo_runtime.egress.delivery import Deliveries, Delivering
+from wallaroo_runtime.egress.delivery import AttemptReceiver, Deliveries
 from wallaroo_runtime.egress.feed import Feed
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -56,7 +56,7 @@ class Egress:
     def __init__(self, directory: Path, random: Random) -> None:
         self.directory, self.random = directory, random
         self.outbox, self.letters = directory / "outbox", directory / "dead-letters"
-        self.driver = Outbox(self.outbox, self.letters, fsync=False)
+        self.driver = Outbox(self.outbox, self.letters)
         self.sent = dict.fromkeys(PORTS, b"")
         self.start()
 
@@ -106,7 +106,7 @@ class Run:
 
     def __init__(self, egress: Egress, batch: Batch, number: int, attempt: int) -> None:
         self.random = egress.random
-        self.stream: Delivering = egress.deliveries.open(AttemptWriter(1, "q", number, 0, attempt))
+        self.stream: AttemptReceiver = egress.deliveries.open(AttemptWriter(1, "q", number, 0, attempt))
         self.number = 0
         self.rest = {place: list(results) for place, results in batch.items() if results}
 

@@ -20,7 +20,7 @@ from support.run import wait_until
 from support.service import SINK, code_of, serving
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.egress import position_recorder, sender
-from wallaroo_runtime.egress.position_recorder import Recorder
+from wallaroo_runtime.egress.position_recorder import PositionRecorder
 from wallaroo_runtime.peer.local import LocalPeer
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.attachment import PROTOCOL_VERSION
@@ -170,7 +170,7 @@ def test_what_moves_is_recorded_in_order_and_durably_in_the_end(seed: int, monke
         records.append((position, is_durable))
         return True
 
-    made = Recorder(record, lambda: None, "recorder")
+    made = PositionRecorder(record, lambda: None, "recorder")
     for position in range(1, 40):  # noqa: B007
         made.notify()
         time.sleep(source.random() / 200)

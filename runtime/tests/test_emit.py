@@ -164,9 +164,9 @@ def test_a_binary_gives_its_document(here: Path) -> None:
     ]
 
 
-def findings(app: str, **options: float) -> tuple[int, list[str]]:
+def findings(app: str) -> tuple[int, list[str]]:
     with pytest.raises(RunError) as caught:
-        emit(resolve(app), [], **options)
+        emit(resolve(app), [])
     return caught.value.exit_code, [f"{finding.code} {finding.message}" for finding in caught.value.diagnostics]
 
 
@@ -195,9 +195,12 @@ def test_a_front_end_that_breaks_off(here: Path, script: str, pattern: str) -> N
 
 
 @pytest.mark.slow
-def test_a_setup_that_never_ends_and_its_children_are_ended(here: Path, wait_until: Callable[..., None]) -> None:
+def test_a_setup_that_never_ends_and_its_children_are_ended(
+    here: Path, wait_until: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("wallaroo_runtime.program.emit.DEADLINE_S", 1.0)
     executable(here / "worker", "#!/bin/sh\nsleep 300 &\necho $! > child\nwait\n")
-    code, (text,) = findings("worker", deadline_seconds=1.0)
+    code, (text,) = findings("worker")
     assert (code, text) == (
         WORKER,
         f'W401 worker "main" did not start; {here / "worker"} gave no topology within 1 s',

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wallaroo.message.frame import encode_frame
 from wallaroo_runtime.egress.feed import Feed
-from wallaroo_runtime.egress.kafka_sink import written
+from wallaroo_runtime.egress.kafka_sink import records_of
 from wallaroo_runtime.storage.outbox.live import OUTPUT, Entry
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -51,7 +51,7 @@ def test_records_are_written_once(frames: list[list[bytes]], seed: int) -> None:
             live.append(Entry(OUTPUT, PORT, skip=skip, sequence=10 * number, count=1, content=content))
         feed, found, position = Feed(outbox, PORT, SinkPosition()), [], SinkPosition()
         while pieces := feed.several(random.randint(1, 9)):
-            for part in written(pieces, are_whole=False):
+            for part in records_of(pieces, are_whole=False):
                 found += zip(part.keys, part.values, strict=True)
             position = pieces[-1].after
         feed.close()

@@ -11,7 +11,7 @@ from support.service import code_of, serving
 from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
-from wallaroo_runtime.egress import latest_letters as fresh_letter
+from wallaroo_runtime.egress import fresh_letter
 from wallaroo_runtime.spark.realtime.letters import RemoteLetters
 from wallaroo_runtime.storage.outbox.letter_tail import Found
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox

@@ -14,7 +14,7 @@ import pytest
 
 from support.gateway_process import DEADLINE_S, MAX_MESSAGE_BYTES, Process, finish, is_reset, message
 from wallaroo_runtime.gateway.intake import Intake
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
@@ -263,7 +263,7 @@ def test_a_killed_gateway_sends_no_eof(tmp_path: Path, request: pytest.FixtureRe
 def test_the_first_sync_comes_at_once_on_a_machine_that_has_just_started(tmp_path: Path) -> None:
     synced = threading.Event()
     writer = JournalWriter(tmp_path, 1 << 20)
-    intake = Intake(writer, "interval", 3600.0, 1 << 20, Past(tmp_path, [], []), synced.set)
+    intake = Intake(writer, "interval", 3600.0, 1 << 20, SourceProgress(tmp_path, [], []), synced.set)
     intake.take(0, 1, message(b"first"))
     assert intake.timeout(1.0) == 0.0  # the clock counts from the machine's start
     intake.turn(1.0)

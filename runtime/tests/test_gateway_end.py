@@ -26,7 +26,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.config import Limits
 from wallaroo_runtime.gateway.framing import fixed_cutter
 from wallaroo_runtime.gateway.gateway import Gateway
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.gateway.visit import VisitIntake
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.storage.journal import writer
@@ -52,7 +52,7 @@ def test_a_gateway_that_cannot_begin_lets_its_journal_go(tmp_path: Path) -> None
     """A service tries again in the same process, when the disk has room again."""
     config = journal_request(kafka=[{"port": 3, "name": "in", "topic": "t", "brokers": ["h:1"]}])
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    with mock.patch.object(Past, "save", side_effect=full), pytest.raises(OSError, match="space"):
+    with mock.patch.object(SourceProgress, "save", side_effect=full), pytest.raises(OSError, match="space"):
         Gateway(tmp_path, config, mock.Mock(), mock.Mock())
     JournalWriter(tmp_path / "journal").close()
 

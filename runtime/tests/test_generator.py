@@ -16,7 +16,7 @@ from support.part import PART, configured
 from wallaroo.message.frame import read_frame, split_frames
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.generator import AHEAD_BYTES, REPLY_BYTES
-from wallaroo_runtime.gateway.source_progress import NAME, Last, Past, point_headers
+from wallaroo_runtime.gateway.source_progress import NAME, Last, SourceProgress, point_headers
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -169,7 +169,7 @@ def test_a_generator_that_fails_says_so_and_keeps_what_it_made(
 
 def test_the_past_is_what_the_frames_say(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path)
-    past = Past(tmp_path, [1], [2])
+    past = SourceProgress(tmp_path, [1], [2])
     for number in range(3):
         writer.append(1, 1, [b"\x01\x02", b"v%d" % number], 0, 0, ENCODING)
     headers = point_headers(3, [(8, (0, 5)), (7, (2, 41))])
@@ -179,21 +179,21 @@ def test_the_past_is_what_the_frames_say(tmp_path: Path) -> None:
     past.advance(writer.safe.offset)
     past.save()
     assert (past.values, past.points) == ({1: Last(b"v2", ENCODING)}, {2: {8: 5, 7: 41}})
-    again = Past(tmp_path, [1], [2, 4])
+    again = SourceProgress(tmp_path, [1], [2, 4])
     assert (again.values, again.points) == ({1: Last(b"v2", ENCODING)}, {2: {8: 5, 7: 41}, 4: {}})
-    assert Past(tmp_path, [], []).values == {}
+    assert SourceProgress(tmp_path, [], []).values == {}
     writer.close()
 
 
 def test_a_damaged_file_about_the_past_is_refused(tmp_path: Path) -> None:
     (tmp_path / NAME).write_text("{}")
     with pytest.raises(RunError, match="R698 .*past is damaged; it does not fit its checksum"):
-        Past(tmp_path, [1], [])
+        SourceProgress(tmp_path, [1], [])
 
 
 def test_a_file_about_the_past_that_is_gone_is_missed_when_segments_were_removed(tmp_path: Path) -> None:
     writer = JournalWriter(tmp_path, segment_bytes=100)
-    past = Past(tmp_path, [], [])
+    past = SourceProgress(tmp_path, [], [])
     for number in range(10):
         writer.append(1, 1, [b"%d" % number + b"." * 80], timestamp_ms=0)
     writer.sync()
@@ -205,8 +205,10 @@ def test_a_file_about_the_past_that_is_gone_is_missed_when_segments_were_removed
 
     writer.remove_committed(remember)
     writer.close()
-    assert Past(tmp_path, [], []).values == Past(tmp_path, [1], []).values == {}, "a source that is new knows nothing"
+    assert SourceProgress(tmp_path, [], []).values == SourceProgress(tmp_path, [1], []).values == {}, (
+        "a source that is new knows nothing"
+    )
     (tmp_path / NAME).unlink()
-    Past(tmp_path, [], [])
+    SourceProgress(tmp_path, [], [])
     with pytest.raises(RunError, match="R698 journal .*past at offset 0 is damaged; past ends at 0; the first segment"):
-        Past(tmp_path, [1], [])
+        SourceProgress(tmp_path, [1], [])

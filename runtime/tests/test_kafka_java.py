@@ -91,3 +91,9 @@ def test_the_counterparts_are_settings_of_librdkafka() -> None:
             with pytest.raises(RunError) as caught:
                 make_consumer("127.0.0.1:1", {name: "", "no.such": ""}, "clicks")
             assert f'"{name}"' not in str(caught.value) or "No such" not in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["stats_cb", "throttle_cb"])
+def test_a_callback_is_no_option_of_a_source(option: str) -> None:
+    with pytest.raises(RunError, match=f'R716 an option of source "clicks" is not usable; .*{option}'):
+        make_consumer("127.0.0.1:1", {option: "print"}, "clicks")

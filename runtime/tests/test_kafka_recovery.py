@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import Producer
 
-from wallaroo_runtime.egress.kafka_settings import DEFAULTS
+from wallaroo_runtime.kafka.producer import DEFAULTS
 
 pytestmark = pytest.mark.slow
 VERSIONS, METADATA = 18, 3  # requests that it answers, with version 0 and up to version 2

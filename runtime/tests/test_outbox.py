@@ -38,7 +38,7 @@ class Place:
 
     def stage(self, batch: int, partition: int, *ports: int, query: str = "q-1") -> list[StagedFile]:
         self.attempt += 1
-        writer = StagingWriter(self.staging, query, batch, partition, self.attempt, fsync=False)
+        writer = StagingWriter(self.staging, query, batch, partition, self.attempt)
         for port in ports:
             writer.write(port, encode_frame([b"%d/%d" % (batch, partition)], port=port))
         return writer.finish()
@@ -243,8 +243,6 @@ def test_nothing_to_publish(place: Place) -> None:
     outbox = place.open()
     assert outbox.publish("q-1", 0, [])
     assert place.records() == []
-    with pytest.raises(ValueError, match="file name"):
-        outbox.publish("../q", 0, [])
 
 
 def test_two_files_of_one_port_and_partition_keep_their_names_apart(place: Place) -> None:

@@ -3,6 +3,7 @@
 import json
 import socket
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,8 @@ def test_a_journal_is_read_as_it_was_written(tmp_path: Path) -> None:
         assert end.messages == len(payloads)
         whole = b"".join(journal.read(0, end.offset))
         assert len(whole) == end.offset
-        parts = journal.split(0, end.offset, 3)
-        assert b"".join(data for part in parts for data in journal.read(part.start, part.end)) == whole
+        parts = pairwise([0, *journal.split(0, end.offset, 3)])
+        assert b"".join(data for first, last in parts for data in journal.read(first, last)) == whole
         first = journal.limit(Position(0, 0, end.journal_id), 1)
         assert 0 < first.offset <= end.offset
         assert b"".join(journal.read(0, first.offset)) == whole[: first.offset]

@@ -216,7 +216,7 @@ def test_a_peer_that_closes_its_own_side_still_gets_everything(tmp_path: Path) -
 def test_a_damaged_file_stops_it(egress: Egress, receiver: Receiver) -> None:
     egress.publish(b"good")
     egress.wait(lambda: receiver.bytes() == b"good")
-    writer = StagingWriter(egress.root / "staging", "q", 1, 0, 1, fsync=False)
+    writer = StagingWriter(egress.root / "staging", "q", 1, 0, 1)
     writer.write(3, encode_frame([b"bad"], port=3))
     files = writer.finish()
     data = bytearray(Path(files[0].path).read_bytes())

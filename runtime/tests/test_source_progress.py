@@ -13,7 +13,7 @@ from wallaroo.worker._proto import worker_pb2
 from wallaroo_runtime.gateway.intake import Gathered, Intake
 from wallaroo_runtime.gateway.kafka_reader import BEGINNING
 from wallaroo_runtime.gateway.kafka_source import points_of
-from wallaroo_runtime.gateway.source_progress import Past, point_headers
+from wallaroo_runtime.gateway.source_progress import SourceProgress, point_headers
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -43,7 +43,7 @@ def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: boo
         journal = Path(name)
         generators = [GENERATOR] if has_generator else []
         writer, expected = JournalWriter(journal, segment_bytes=1), dict[int, int]()
-        past = Past(journal, generators, (), [TOPIC])
+        past = SourceProgress(journal, generators, (), [TOPIC])
         for points, is_processed in steps:
             port, (flags, parts) = frame_of(points, is_refused=len(points) == 1)
             before = writer.end.offset
@@ -63,7 +63,7 @@ def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: boo
         for segment in journal.glob("*.journal"):  # what is left is the file alone
             if int(segment.name.removesuffix(".journal")) < end:
                 segment.unlink()
-        found = Past(journal, generators, (), [TOPIC])
+        found = SourceProgress(journal, generators, (), [TOPIC])
         assert found.points[TOPIC] == expected
 
 
@@ -71,7 +71,7 @@ def test_what_was_noted_is_what_frames_say(steps: list[Step], has_generator: boo
 def test_frames_in_the_journal_are_not_kept_in_memory(size: int, tmp_path: Path) -> None:
     """A journal may have gigabytes that are not processed, and a segment many small frames."""
     writer = JournalWriter(tmp_path)
-    intake = Intake(writer, "never", 0.0, 1 << 40, Past(tmp_path, (), (), [TOPIC]), lambda: None)
+    intake = Intake(writer, "never", 0.0, 1 << 40, SourceProgress(tmp_path, (), (), [TOPIC]), lambda: None)
     tracemalloc.start()
     for number in range(5000 if size == 1 else 300):
         intake.take_whole(Gathered(TOPIC, 0, 1, size, [bytes(size)], 0, PLAIN, {(TOPIC, 0): number + 1}))
@@ -100,7 +100,7 @@ def test_a_topic_is_reset_once_for_each_id(starts: list[Start]) -> None:
         journal, known, expected = Path(name), "", dict[int, int]()
         for number, (topic, reset, points) in enumerate(starts):
             writer = JournalWriter(journal, segment_bytes=1)
-            past = Past(journal, (), (), [TOPIC])
+            past = SourceProgress(journal, (), (), [TOPIC])
             past.advance(writer.end.offset)
             first = {0: number, 1: number}
             if reset and known and topic and topic != known:

@@ -39,7 +39,7 @@ def test_abort_leaves_nothing(tmp_path: Path) -> None:
     writer.abort()
     assert list(tmp_path.iterdir()) == []
     writer.abort()
-    assert StagingWriter(tmp_path, "query", 3, 1, 78, fsync=False).finish() == []
+    assert StagingWriter(tmp_path, "query", 3, 1, 78).finish() == []
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from wallaroo_runtime.checkpoint.manifest import read_manifest
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.kafka.client import EARLIEST
 from wallaroo_runtime.kafka.offset import lost_records
 from wallaroo_runtime.maintenance.rescalable import Topics
@@ -78,7 +78,7 @@ def test_ids_stay_with_a_checkpoint_and_go_along_to_the_other_mode(tmp_path: Pat
     topics = Topics(tmp_path, read_manifest(tmp_path))
     topics.keep({SOURCE.path: {0: 7}})
     port = topics.ports[SOURCE.path]
-    past = Past(tmp_path / "journal", (), (), [port])
+    past = SourceProgress(tmp_path / "journal", (), (), [port])
     assert (past.points[port], past.topics[port]) == ({0: 7}, "one")
 
 

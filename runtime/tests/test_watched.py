@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.program import watched
-from wallaroo_runtime.program.watched import ProgramFiles, seen
+from wallaroo_runtime.program.watched import ProgramFiles, file_states
 
 PYTHON = {"app.py": True, "lib/__init__.py": True, "lib/deep/part.py": True, "data/rows.csv": False,
           "data/old/kept.py": False, "README.md": False, ".venv/site.py": False, "lib/__pycache__/part.py": False,
@@ -64,7 +64,7 @@ def test_a_module_is_watched_from_where_it_is_imported(
     for name in names:
         write(tmp_path / name, "")
     monkeypatch.chdir(tmp_path)
-    assert set(seen(app)) == {str(tmp_path / name) for name in names}
+    assert set(file_states(app)) == {str(tmp_path / name) for name in names}
 
 
 def test_the_lock_that_an_editor_puts_next_to_a_file_changes_nothing(tmp_path: Path) -> None:
@@ -81,9 +81,9 @@ def test_the_lock_that_an_editor_puts_next_to_a_file_changes_nothing(tmp_path: P
 def test_a_folder_of_everything_costs_no_more_than_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(50):
         (tmp_path / f"app{number}.py").write_text("")
-    assert len(seen(str(tmp_path / "app0.py"))) == 50
+    assert len(file_states(str(tmp_path / "app0.py"))) == 50
     monkeypatch.setattr(watched, "MOST_FILES", 10)
-    assert len(seen(str(tmp_path / "app0.py"))) == 10
+    assert len(file_states(str(tmp_path / "app0.py"))) == 10
 
 
 @pytest.mark.parametrize(

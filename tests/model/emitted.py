@@ -17,8 +17,6 @@ from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
-EMIT_SECONDS = 60.0
-
 
 @cache
 def binary(directory: Path) -> Path:
@@ -51,7 +49,7 @@ def emitted(application: Application, role: str, nursery: Nursery) -> dict[str, 
     program, arguments = application.program(role), application.arguments(role)
     language = application.main if role == "main" else application.other
     if language == GO:
-        return run_front_end(resolve(str(binary(program))), arguments, EMIT_SECONDS)
+        return run_front_end(resolve(str(binary(program))), arguments)
     assert language == PYTHON
     app = resolve(str(program)).target
     with TemporaryDirectory(prefix="model-") as folder:

@@ -48,8 +48,9 @@ def run_in_memory(application: Application, nursery: Nursery, directory: Path) -
 
 def tasks(reader: JournalReader, border: tuple[int, int], application: Application) -> list[list[bytes]]:
     """Return what the tasks of level 0 read of a micro-batch."""
-    parts = reader.split(*border, application.settings.ranges)
-    return [list(reader.read(part.start, part.end, application.settings.chunk_bytes)) for part in parts]
+    ends = reader.split(*border, application.settings.ranges)
+    parts = zip([border[0], *ends], ends, strict=False)
+    return [list(reader.read(first, last, application.settings.chunk_bytes)) for first, last in parts]
 
 
 @contextmanager

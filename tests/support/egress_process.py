@@ -21,7 +21,7 @@ class Egress:
 
     def __init__(self, root: Path, *tcp_ports: int) -> None:
         self.root = root
-        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging", fsync=False, compact_bytes=2000)
+        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging", compact_bytes=2000)
         self.batch = 0
         sinks = [
             {"port": 3 + index, "name": f"sink {index}", "host": "127.0.0.1", "tcp_port": port}
@@ -37,7 +37,7 @@ class Egress:
         return self
 
     def publish(self, *values: bytes, port: int = 3, frames: int = 1) -> None:
-        writer = StagingWriter(self.root / "staging", "q", self.batch, 0, self.batch, fsync=False)
+        writer = StagingWriter(self.root / "staging", "q", self.batch, 0, self.batch)
         for number in range(frames):
             writer.write(port, encode_frame(values[number::frames], port=port))
         self.outbox.publish("q", self.batch, writer.finish())

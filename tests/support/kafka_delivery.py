@@ -34,7 +34,7 @@ class Delivery:
     def __init__(self, root: Path, broker: Broker, topic: str = "") -> None:
         self.root, self.broker, self.batch, self.topic = root, broker, 0, topic or f"once-{root.name}"
         self.sent: list[tuple[bytes | None, bytes | None]] = []
-        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging", fsync=False)
+        self.outbox = Outbox(root / "outbox", root / "dead-letters", root / "staging")
         self.egress: subprocess.Popen[bytes] | None = None
         self.options: dict[str, str] = {}
         self.environment: dict[str, str] = {}

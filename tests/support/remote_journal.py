@@ -10,7 +10,6 @@ from wallaroo_runtime.service.chunk import ChunkJoiner
 from wallaroo_runtime.service.client import ServiceClient
 from wallaroo_runtime.service.endpoint import Service
 from wallaroo_runtime.storage.journal.head import Position
-from wallaroo_runtime.storage.journal.reader import Range
 
 
 class RemoteJournal:
@@ -35,11 +34,10 @@ class RemoteJournal:
         request = pb.LimitRequest(**self._place, start=start.offset, max_bytes=max_bytes, messages=start.messages)
         return _position(self._client.call("Limit", request))
 
-    def split(self, start: int, end: int, parts: int) -> list[Range]:
-        """Cut [start, end) at frame boundaries into at most `parts` ranges."""
+    def split(self, start: int, end: int, parts: int) -> list[int]:
+        """Cut [start, end) at frame boundaries into at most `parts` ranges, and return their ends."""
         request = pb.SplitRequest(**self._place, start=start, end=end, parts=parts)
-        ends = list(self._client.call("Split", request).ends)
-        return [Range(first, last) for first, last in zip([start, *ends], ends, strict=False)]
+        return list(self._client.call("Split", request).ends)
 
     def read(self, start: int, end: int) -> Iterator[bytes]:
         """Yield the frames of [start, end) in pieces that the gateway chooses."""

@@ -1,4 +1,4 @@
-"""Delivery to a sink of the connector protocol, in transactions: SPECIFICATION.md, section 7."""
+"""Delivery to a program that speaks the connector protocol, in two-phase commits: SPECIFICATION.md, section 7."""
 
 import os
 import secrets
@@ -25,11 +25,11 @@ PROGRAM = "wallaroo"
 
 
 class Refused(ConnectionError):
-    """The sink refuses output at the moment. The text of the error has the reason."""
+    """The connector refuses output at the moment. The text of the error has the reason."""
 
 
 class SinkConnection:
-    """A connection to a sink, and the answers received on it.
+    """A connection to the connector of a sink, with the frames of the connector protocol that were received on it.
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
@@ -57,7 +57,7 @@ class SinkConnection:
         self._socket.sendall(data)
 
     def answer(self, tag: int) -> ReceivedFrame:
-        """Wait for a frame with a tag; acknowledgements are ignored, since only transactions move the position.
+        """Wait for a frame with a tag (its kind). Ignore acknowledgements, because only transactions move the position.
 
         Raises:
             Refused: The sink refuses, sends another frame, or does not answer in time.
@@ -79,7 +79,7 @@ class SinkConnection:
                 raise Refused(reason)
 
     def order(self, tag: int) -> Order:
-        """Wait for an order.
+        """Wait for a frame with an order (a message of two-phase commit) that has this tag.
 
         Raises:
             Refused: As for `answer`.
@@ -137,7 +137,7 @@ class SinkConnection:
 
 
 class CommittingSink(Sink):
-    """Delivers the outbox's messages for one port in transactions: each message is in the sink exactly once.
+    """Delivers the output of one sink from the outbox in transactions: the connector has each message exactly once.
 
     A transaction that the sink has prepared is committed if it ends at or before the recorded position, else aborted.
     Parameters and attributes are those of `Sink`; `position` is the end of the last prepared transaction.
@@ -213,7 +213,7 @@ class CommittingSink(Sink):
             feed.close()
 
     def _send(self, stream: SinkConnection, feed: Feed) -> list[Piece]:
-        """Send the waiting pieces, up to the size of a transaction, and return them."""
+        """Send the waiting output in pieces (messages of one frame each) up to the size of a transaction. Return it."""
         pieces: list[Piece] = []
         size = 0
         while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
@@ -224,7 +224,7 @@ class CommittingSink(Sink):
         return pieces
 
     def _messages(self, piece: Piece) -> Iterator[bytes]:
-        """Yield the frames of a piece's messages. A message's id is the offset at which it begins."""
+        """Yield the connector protocol's frames for messages. A message's id is its offset in the sink's output."""
         at, begin = 0, piece.before.total_bytes - self.position.base
         for length in piece.lengths:
             yield protocol.message(OUTPUT, begin + at, 0, b"", piece.data[at : at + length])

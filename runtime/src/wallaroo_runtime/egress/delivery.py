@@ -1,10 +1,10 @@
-"""Takes output of running micro-batches: new messages go into the live log, once, in order."""
+"""Takes output in real-time mode: appends new messages to the live log, in order, and drops repeated messages."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame, read_body, split_frames
-from wallaroo_runtime.egress.latency import Outstanding, now_ms
+from wallaroo_runtime.egress.latency import LatencyMeter, now_ms
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.attachment import AttachmentStore
@@ -17,25 +17,25 @@ from wallaroo_runtime.storage.outbox.position import begin_position
 
 
 class Deliveries:
-    """Decides which attempts of tasks may deliver output of running micro-batches, and appends it to the live log.
+    """Decides which task attempts may deliver output in real-time mode, and appends the output to the live log.
 
     Args:
-        ports: Returns the ports of the sinks that take output of running micro-batches.
-        wake: Called with a port that has new output.
+        ports: Returns the ports (numbers in the topology) of the sinks.
+        wake: Called with the port of a sink that has new output.
 
     Attributes:
-        outstanding: Measures latencies of messages until all sinks have taken their output.
+        latencies: Measures latencies of messages until all sinks have taken their output.
     """
 
     def __init__(
         self, live: LiveLog, store: AttachmentStore, ports: Callable[[], Collection[int]], wake: Callable[[int], None]
     ):
         self.live, self.store, self._ports, self._wake = live, store, ports, wake
-        self.lock, self.outstanding = threading.Lock(), Outstanding()
-        self._latest: dict[int, Delivering] = {}
+        self.lock, self.latencies = threading.Lock(), LatencyMeter()
+        self._latest: dict[int, AttemptReceiver] = {}
 
-    def open(self, writer: AttemptWriter) -> "Delivering":
-        """Return the receiver of an attempt's output. It replaces earlier receivers of the partition.
+    def open(self, writer: AttemptWriter) -> "AttemptReceiver":
+        """Return the receiver of a task attempt's output. Earlier attempts of its partition may deliver no more.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -46,7 +46,7 @@ class Deliveries:
             if latest is not None and (writer.epoch, writer.attempt) < (latest.epoch, latest.attempt):
                 raise self.superseded(writer)
             self.live.open(writer)
-            self._latest[writer.partition] = stream = Delivering(self, writer)
+            self._latest[writer.partition] = stream = AttemptReceiver(self, writer)
             return stream
 
     def close(self) -> None:
@@ -55,8 +55,8 @@ class Deliveries:
             self._latest = {}
             self.live.close()
 
-    def check(self, stream: "Delivering") -> None:
-        """Refuse a stream that is not the latest stream of its partition. The caller holds the lock.
+    def check(self, stream: "AttemptReceiver") -> None:
+        """Refuse output of an attempt that is not the latest one of its partition. The caller holds the lock.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -78,7 +78,7 @@ class Deliveries:
         )
 
     def append(self, entry: Entry) -> None:
-        """Append output to the live log. The caller holds the lock."""
+        """Append output to the live log, and wake its sink. The caller holds the lock."""
         is_sink = entry.port != DEAD_LETTER_PORT
         if is_sink and not self.live.state.messages[entry.port]:
             begin_position(self.live.directory.parent, entry.port)
@@ -96,7 +96,7 @@ class Deliveries:
             raise self.store.refused(reason=f"port {port} is of no sink that takes output of a running micro-batch")
 
 
-class Delivering:
+class AttemptReceiver:
     """Receives the output of one attempt of a task.
 
     Args:
@@ -152,14 +152,14 @@ class Delivering:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Note the arrival times of messages whose output is complete. Repeated messages do not count again."""
+        """Note when messages arrived whose output is now complete, to measure latencies. Repeated ones do not count."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
-            self._deliveries.outstanding.publish(self._ends, times, self._published_ms)
+            self._deliveries.latencies.publish(self._ends, times, self._published_ms)
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:
-        """Note that input before a sequence is committed.
+        """Note that Spark has committed messages before number `sequence`. Forget dead letters that cannot come again.
 
         Input before the previous commit is never repeated. Input after it is repeated if a loss of power removes
         Spark's newest commit.
@@ -174,7 +174,7 @@ class Delivering:
         self._committed = sequence
 
     def end(self) -> None:
-        """Note that no more output comes.
+        """Check, when no more output comes, that the last frame is whole.
 
         Raises:
             RunError: R648 if the output ended within a frame.
@@ -212,7 +212,7 @@ class Delivering:
 
 
 def _frames(data: bytes, port: int) -> Iterator[tuple[Frame, bytes]]:
-    """Yield the frames of a delivery that have messages, each with its bytes.
+    """Yield the frames in the data of a delivery, each with its bytes. Leave out frames without messages.
 
     Raises:
         ValueError: A frame is damaged, or of another port.

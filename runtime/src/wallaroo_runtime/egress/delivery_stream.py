@@ -1,11 +1,11 @@
-"""Takes a stream of deliveries in one thread. Another thread syncs and acknowledges them in groups."""
+"""Serves a call of `Deliver`: one thread takes frames of output, another syncs and acknowledges them in groups."""
 
 import threading
 from collections.abc import Callable, Iterator
 
 import grpc
 
-from wallaroo_runtime.egress.delivery import Delivering
+from wallaroo_runtime.egress.delivery import AttemptReceiver
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.system.backoff import Backoff
@@ -15,27 +15,27 @@ PACE_S = 0.01
 
 
 class DeliveryStream:
-    """Takes deliveries as fast as they come, and reports which deliveries are safe on disk.
+    """Takes deliveries (numbered frames of output) as fast as they come, and reports which are safe on disk.
 
     Sinks send deliveries at once, safe or not. The first delivery after a pause is made safe and acknowledged at once.
     Deliveries that follow it within 10 ms share one sync and one reply.
 
     Args:
-        is_full: Returns whether no more output may be taken now.
+        is_full: Returns whether so much output waits for sinks that no more may be taken now.
         live: The live log, which has the deliveries.
     """
 
-    def __init__(self, delivering: Delivering, is_full: Callable[[], bool], live: LiveLog) -> None:
-        self._delivering, self._is_full, self._live = delivering, is_full, live
+    def __init__(self, receiver: AttemptReceiver, is_full: Callable[[], bool], live: LiveLog) -> None:
+        self._receiver, self._is_full, self._live = receiver, is_full, live
         self._changed = threading.Condition()
         self._over = threading.Event()
         self._error: Exception | None = None
 
     def numbers(self, requests: Iterator[pb.DeliverRequest]) -> Iterator[int]:
-        """Yield the number of the last safe delivery whenever that number has risen, until no more deliveries come.
+        """Take deliveries until no more come. Yield the number of the last one that is safe on disk, whenever it rises.
 
         Raises:
-            RunError: As `Delivering.take`; earlier deliveries are safe.
+            RunError: As `AttemptReceiver.take`; earlier deliveries are safe.
             OSError: The disk failed.
         """
         threading.Thread(target=self._take, args=(requests,), name="delivery", daemon=True).start()
@@ -43,8 +43,8 @@ class DeliveryStream:
         try:
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._over.is_set() or self._delivering.taken > sent)
-                    number, is_over = self._delivering.taken, self._over.is_set()
+                    self._changed.wait_for(lambda: self._over.is_set() or self._receiver.taken > sent)
+                    number, is_over = self._receiver.taken, self._over.is_set()
                 if number > sent:
                     self._live.sync()
                     yield (sent := number)
@@ -67,15 +67,15 @@ class DeliveryStream:
             for request in requests:
                 self._wait_for_room()
                 if request.WhichOneof("kind") == "committed":
-                    self._delivering.commit(request.committed)
+                    self._receiver.commit(request.committed)
                     continue
                 for delivery in request.deliveries.items:
-                    self._delivering.take(delivery)
+                    self._receiver.take(delivery)
                 if request.deliveries.arrived:
-                    self._delivering.arrive(request.deliveries.arrived)
+                    self._receiver.arrive(request.deliveries.arrived)
                 with self._changed:
                     self._changed.notify()
-            self._delivering.end()
+            self._receiver.end()
         except grpc.RpcError:
             pass  # the caller has gone
         except Exception as error:

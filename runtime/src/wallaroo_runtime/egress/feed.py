@@ -20,6 +20,7 @@ class Piece:
     Attributes:
         lengths: Lengths of the messages in `data`.
         before: Position of the sink before the piece.
+        after: Position of the sink after the piece.
         finished: File of which this is the last piece; None if it is not the last piece of a file.
         frame: Frame that the messages come from.
         ends: Ends of the messages in `data`; empty until `position` needs them.
@@ -67,7 +68,7 @@ def _moved(position: SinkPosition, count: int, size: int) -> SinkPosition:
 
 
 class Feed:
-    """Reads the outbox's log with its files, and the live log, for one port.
+    """Reads the output of one sink from an outbox: from published files, and from the live log of real-time mode.
 
     Args:
         directory: The outbox.
@@ -81,7 +82,7 @@ class Feed:
         self._pieces: Iterator[Piece] = iter(())
 
     def next(self) -> Piece | None:
-        """Return the next piece; None if there is nothing now.
+        """Return the next piece (messages of one frame); None if the outbox has no further output now.
 
         Raises:
             RunError: R698 if the outbox is damaged.
@@ -93,7 +94,7 @@ class Feed:
         return piece
 
     def several(self, size: int, messages: float = math.inf) -> list[Piece]:
-        """Return the next pieces until they reach `size` bytes or `messages` messages; empty if there is nothing now.
+        """Return the next pieces, until they reach `size` bytes or `messages` messages, or the outbox has no more now.
 
         Raises:
             RunError: R698 if the outbox is damaged.
@@ -116,7 +117,7 @@ class Feed:
         yield from self._entries(None)
 
     def _entries(self, end: int | None) -> Iterator[Piece]:
-        """Yield the pieces of the live log before `end`, or all of them."""
+        """Yield the pieces of the live log before the offset `end`; all existing pieces if `end` is None."""
         for entry in self._live.entries(end):
             if entry.kind == OUTPUT and entry.port == self._port:
                 yield self._live_piece(entry)

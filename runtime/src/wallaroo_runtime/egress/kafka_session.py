@@ -1,4 +1,4 @@
-"""A producer of Kafka, and the errors that records can have."""
+"""Writes the records of one Kafka sink, and sorts Kafka's errors into those that pass and those that stay."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.kafka_record import has_time, too_large
-from wallaroo_runtime.egress.kafka_settings import DEFAULTS, LIMIT, keeps_order, reader_settings, settings_of
 from wallaroo_runtime.kafka.client import option_refused, silence_of
+from wallaroo_runtime.kafka.producer import DEFAULTS, LIMIT, keeps_order, producer_settings, reader_settings
 from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -53,12 +53,12 @@ class Unavailable(OSError):
         self.fix = fix
 
 
-class Lasting(Exception):
-    """Kafka refuses these records, however often they are sent.
+class KafkaRefusal(Exception):
+    """Kafka refuses some records, or the whole session, and a retry does not help.
 
     Attributes:
         is_fenced: Whether the reason is another session of the same name.
-        is_too_large: Whether the first of these records is too large.
+        is_too_large: Whether the first refused record is too large.
         numbers: Reason for each refused record, by its number from 0; empty if the refused record is not known.
     """
 
@@ -70,10 +70,10 @@ class Lasting(Exception):
 
 
 class RecordPart(NamedTuple):
-    """A few records of a write.
+    """Some consecutive records of one call of `write`.
 
     Attributes:
-        begin: Number of the first record within the write.
+        begin: Number of the first record within the call.
         is_plain: Whether the records have only keys and values, and the topic surely takes them.
     """
 
@@ -83,7 +83,7 @@ class RecordPart(NamedTuple):
 
 
 class ProducerSession:
-    """A producer that loses no record. After a failure it may write some records twice.
+    """A producer for one sink, used until the first outage. The next session may write some records again.
 
     Args:
         target: `brokers`, `topic` and `options` of the sink.
@@ -94,7 +94,7 @@ class ProducerSession:
 
     Raises:
         Unavailable: No broker answers now.
-        Lasting: Kafka refuses the session, and a retry does not mend that.
+        KafkaRefusal: Kafka refuses the session, and a retry does not mend that.
         RunError: R716 if the client does not accept an option.
     """
 
@@ -102,7 +102,7 @@ class ProducerSession:
         self._client, self._topic, self._failed = client, target.topic, list[tuple[int, Any]]()
         self._brokers, self._lost, self._are_whole = list(target.brokers), list[Any](), target.records
         self._check_answer()
-        self._settings = settings_of(target, sink)
+        self._settings = producer_settings(target.brokers, target.options, sink)
         self._limits = record_limits(reader_settings(self._settings), target.topic)
         self._limit, self._knows_limits = self._limits.max_bytes, self._limits != RecordLimits()
         with suppress(ValueError):  # the client itself refuses a value that is not a number
@@ -128,7 +128,7 @@ class ProducerSession:
 
     @contextmanager
     def _judged(self) -> Any:
-        """Turn errors of Kafka in the block into `Unavailable` or `Lasting`."""
+        """Turn errors of Kafka in the block into `Unavailable` or `KafkaRefusal`."""
         try:
             yield
         except self._client.KafkaException as error:
@@ -140,12 +140,12 @@ class ProducerSession:
             # A record's own error says more than the error of the transaction.
             raise self._judge([*(failed for _, failed in self._failed), *errors]) from error
 
-    def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
+    def _judge(self, errors: list[Any]) -> Unavailable | KafkaRefusal:
         def first(*names: str) -> Any:
             return next((error for error in errors if error.name() in names), None)
 
         if error := first(*FENCED):
-            return Lasting(error.str(), is_fenced=True)
+            return KafkaRefusal(error.str(), is_fenced=True)
         # `_check` refuses the times of the data by the clock of this machine, if the user may read the topic's limits.
         if (of_time := first(OF_TIME)) and (not self._are_whole or self._knows_limits):
             now = time.strftime("this machine's clock says %Y-%m-%d %H:%M:%S UTC", time.gmtime())
@@ -155,7 +155,7 @@ class ProducerSession:
             if UNKNOWN in numbers or (len(numbers) > 1 and not numbers <= self._alone) or error.name() not in OF_RECORD:
                 numbers = set()  # a batch was refused because of an unknown record in it
             reason = error.str() + (" (a wrong time in the data, or wrong clocks)" if of_time else "")
-            return Lasting(reason, is_too_large=error.name() == OF_SIZE, numbers=dict.fromkeys(numbers, reason))
+            return KafkaRefusal(reason, is_too_large=error.name() == OF_SIZE, numbers=dict.fromkeys(numbers, reason))
         if first(*NO_TOPIC):
             return Unavailable(f"it has no topic {self._topic}", CREATE_TOPIC)
         return Unavailable(errors[0].str())
@@ -187,7 +187,7 @@ class ProducerSession:
 
         Raises:
             Unavailable: Kafka takes no records now; it may have some of these records.
-            Lasting: Kafka refuses some of the records.
+            KafkaRefusal: Kafka refuses some of the records.
         """
         parts, left_out = list(self._parts(records)), without or None
         self._check(parts, without)
@@ -197,7 +197,7 @@ class ProducerSession:
             try:
                 with self._judged():
                     return self._write(parts, end, left_out)
-            except Lasting as error:
+            except KafkaRefusal as error:
                 suspects = self._refused() - self._alone
                 if error.is_fenced:
                     raise
@@ -215,7 +215,7 @@ class ProducerSession:
         """Find records that the topic will never take, as far as that is known before they are written.
 
         Raises:
-            Lasting: There are such records.
+            KafkaRefusal: There are such records.
             Unavailable: The topic has other limits now.
         """
         reasons, is_too_large = dict[int, str](), False
@@ -227,7 +227,7 @@ class ProducerSession:
         if reasons:
             if record_limits(reader_settings(self._settings), self._topic) != self._limits:
                 raise Unavailable("")  # the topic was changed: a new session reads its limits; there is no outage
-            raise Lasting(reasons[min(reasons)], is_too_large=is_too_large, numbers=reasons)
+            raise KafkaRefusal(reasons[min(reasons)], is_too_large=is_too_large, numbers=reasons)
 
     def _write(self, parts: Sequence[RecordPart], _: SinkPosition, without: Collection[int] | None) -> None:
         self._produce_all(parts, without)
@@ -242,9 +242,10 @@ class ProducerSession:
         self._producer.flush(ANSWER_S)
 
     def _produce_all(self, parts: Sequence[RecordPart], without: Collection[int] | None) -> None:
-        """Produce the records, except the numbers in `without`; None produces plain parts without noting numbers.
+        """Give the records to the client, except those whose numbers are in `without`.
 
-        If Kafka refuses a record of a plain part, the refused record is not known.
+        If it is None, records of plain parts are given without their numbers, which costs less. Then it is not known
+        which of these records Kafka refuses.
         """
         for part in parts:
             self._producer.poll(0)
@@ -290,7 +291,7 @@ class ProducerSession:
             raise
 
     def _queue_plain(self, part: RecordColumns) -> None:
-        """Give plain records to the client. Callbacks of their own would double the CPU time of the egress."""
+        """Give records with only key and value to the client, without callbacks, which would double the CPU time."""
         produce, topic = self._producer.produce, self._topic
         for value, key in zip(part.values, part.keys or repeat(None), strict=False):
             try:
@@ -311,7 +312,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return why the topic can never take a record, else an empty text. Brokers would refuse the whole batch."""
+        """Return why the topic can never take a record; empty if it can. Brokers would refuse its whole batch."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
@@ -333,7 +334,7 @@ class ProducerSession:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return the callback that notes records with an error of their own. It has no reference to this session."""
+        """Return the client's callback for failed records. It has no reference that would keep this session alive."""
         failed, codes = self._failed, self._client.KafkaError
         # The other records of a refused batch, and purged records, get these errors.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
@@ -345,7 +346,7 @@ class ProducerSession:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return the callback that notes that no connection is left. It has no reference to this session."""
+        """Return the client's callback for a loss of all connections. It also does not keep this session alive."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:

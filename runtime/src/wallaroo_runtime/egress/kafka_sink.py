@@ -12,7 +12,7 @@ from pathlib import Path
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.kafka_session import Lasting, ProducerSession, Unavailable
+from wallaroo_runtime.egress.kafka_session import KafkaRefusal, ProducerSession, Unavailable
 from wallaroo_runtime.egress.position_recorder import RECORD_DURABLY_S
 from wallaroo_runtime.egress.sink import IDLE_S, Sink
 from wallaroo_runtime.errors import RunError
@@ -33,7 +33,7 @@ FOLDER = "dead-letters"  # next to the outbox
 
 
 class KafkaSink(Sink):
-    """Delivers the outbox's messages for one port to a topic.
+    """Delivers the output of one sink from the outbox to a topic, at least once.
 
     Parameters and attributes are those of `Sink`. Kafka has all records up to `position`.
 
@@ -56,12 +56,15 @@ class KafkaSink(Sink):
             self._rest()
 
     def _rest(self) -> None:
-        """Record durably that everything up to the position is delivered: no output is on its way."""
+        """Record the position durably. Called at the end, and after some seconds without output: none is on its way."""
         self._record(durable=True)
         self._rests_at = math.inf
 
     def _begin(self) -> None:
-        """Forget transactions of an earlier version: a later version must not continue at their old position."""
+        """Prepare the recorded position for this run: forget the transactions of an earlier run with `exactly_once`.
+
+        Otherwise a later run with `exactly_once` would continue at their old position.
+        """
         if self.position.sender:
             self.position = replace(self.position, sender="")
             self._record(durable=True)
@@ -74,7 +77,7 @@ class KafkaSink(Sink):
         except BaseException as error:
             if session is not None:
                 session.close()
-            if isinstance(error, Lasting):
+            if isinstance(error, KafkaRefusal):
                 raise self._refused(error) from error
             raise
         return session
@@ -84,13 +87,18 @@ class KafkaSink(Sink):
 
     @staticmethod
     def _period_s(pieces: list[Piece], since_s: float) -> float:
-        """Return the least time from the begin of a write of these pieces to the next; the last began `since_s` ago."""
+        """Return the least seconds from the beginning of a write of these pieces to the beginning of the next write.
+
+        Args:
+            pieces: The pieces of this write.
+            since_s: Seconds from the beginning of the previous write to that of this one.
+        """
         return 0.0
 
     def _agree(self, session: ProducerSession) -> None:
-        """Agree with Kafka on the position to continue at. Without transactions Kafka has no position."""
+        """Agree with Kafka on the position to continue at. Without transactions Kafka has none, so nothing is done."""
 
-    def _refused(self, error: Lasting) -> RunError:
+    def _refused(self, error: KafkaRefusal) -> RunError:
         if error.is_fenced:
             return RunError.of("R732", sink=self.config.name, name=self.position.sender)
         topic = f"kafka {self._target.topic}"
@@ -151,7 +159,7 @@ class KafkaSink(Sink):
                         self._rest()
         except Unavailable as error:
             self._tell_outage(error)
-        except Lasting as error:
+        except KafkaRefusal as error:
             raise self._refused(error) from error
         finally:
             feed.close()
@@ -168,21 +176,23 @@ class KafkaSink(Sink):
         self._take(pieces, end, durable=self._is_due(pieces))
 
     def _write(self, session: ProducerSession, pieces: list[Piece], end: SinkPosition) -> SinkPosition:
-        """Write the records of pieces, and the position after them. A sink may turn refused records into dead letters.
+        """Write the records of pieces (frames of messages) to the topic, and the position after them.
+
+        With `--on-error dead_letter`, records that the topic never takes become dead letters.
 
         Returns:
             The position, which counts the refused records.
 
         Raises:
             Unavailable: Kafka takes no records now.
-            Lasting: Kafka never takes some of the records.
+            KafkaRefusal: Kafka never takes some of the records.
         """
         refused: set[int] = set()
         while True:
             try:
                 after = replace(end, refused=end.refused + len(refused))
-                session.write(written(pieces, self._target.records), after, refused)
-            except Lasting as error:
+                session.write(records_of(pieces, self._target.records), after, refused)
+            except KafkaRefusal as error:
                 new = {number: why for number, why in error.numbers.items() if number not in refused}
                 if not self._target.sets_aside or not new:
                     raise
@@ -195,7 +205,7 @@ class KafkaSink(Sink):
         """Write dead letters for refused records, before the position after them is committed."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
-        records = chain.from_iterable(each.records() for each in written(pieces, self._target.records))
+        records = chain.from_iterable(each.records() for each in records_of(pieces, self._target.records))
         for number, (record, sequence) in enumerate(zip(records, _sequences(pieces), strict=True)):
             if number in numbers:
                 why = f"topic {topic} does not take it: {numbers[number]}"
@@ -203,7 +213,7 @@ class KafkaSink(Sink):
         self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
-        """Return whether to record the position durably now. For small live output, once a second is enough.
+        """Return whether to record the position durably now. For output of real-time mode, once a second is enough.
 
         If the record is late, files are removed later, and without transactions a loss of power may repeat records.
         """
@@ -217,15 +227,20 @@ class KafkaSink(Sink):
 
 
 def _sequences(pieces: list[Piece]) -> Iterator[int]:
-    """Yield the sequence of each record that `written` yields."""
+    """Yield, for each record that `records_of` yields, the sequence of the message that it was made from."""
     for piece in pieces:
         if piece.frame is not None:
             count = piece.frame.header.count
             yield from map(piece.frame.sequence_of, range(count - len(piece.lengths), count))
 
 
-def written(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
-    """Yield the records of each piece; `are_whole` means that the bytes of each message are a whole record."""
+def records_of(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
+    """Yield the records of each piece.
+
+    Args:
+        pieces: Pieces of the sink's output.
+        are_whole: Whether the bytes of each message are a whole record, and not only its value.
+    """
     for piece in pieces:
         if not piece.lengths:
             continue

@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from wallaroo.diagnostic.fault import reach
-from wallaroo_runtime.egress.kafka_session import LOOK_S, Lasting, ProducerSession, RecordPart, Unavailable
-from wallaroo_runtime.egress.kafka_settings import reader_settings
+from wallaroo_runtime.egress.kafka_session import LOOK_S, KafkaRefusal, ProducerSession, RecordPart, Unavailable
+from wallaroo_runtime.kafka.producer import reader_settings
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
 
@@ -29,7 +29,7 @@ _now = partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # this time also passes
 
 
 def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
-    """Call a function of the client with a timeout as last argument, and wait only a little longer than the timeout.
+    """Call a function of the client that may hang, with a timeout as last argument. Wait only a little longer.
 
     `look` is called repeatedly during the wait. An exception that it raises ends the wait.
 
@@ -59,7 +59,7 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
 
 
 class TransactionalSession(ProducerSession):
-    """A producer that writes in transactions and fences off other producers of its name, and a reader of its position.
+    """Writes records in transactions, each with the sink's position, and fences off other producers of its name.
 
     Args:
         name: Transactional id and consumer group.
@@ -109,14 +109,14 @@ class TransactionalSession(ProducerSession):
             raise self._client.KafkaException(self._failed[0][1])
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 
-    def _judge(self, errors: list[Any]) -> Unavailable | Lasting:
+    def _judge(self, errors: list[Any]) -> Unavailable | KafkaRefusal:
         judged, limit_ms = super()._judge(errors), int(self._settings.get(TIMEOUT, 60_000))
-        if isinstance(judged, Lasting) and judged.is_fenced and _now() - self._began >= limit_ms / 1000:
+        if isinstance(judged, KafkaRefusal) and judged.is_fenced and _now() - self._began >= limit_ms / 1000:
             return Unavailable(f"Kafka has aborted a transaction that took longer than {TIMEOUT}, {limit_ms}")
         return judged
 
     def _undo(self) -> None:
-        """Abort by a new producer. After refused records librdkafka loses the sequence numbers of its next records."""
+        """Abort the transaction with a new producer. The old one loses the numbers of its records after a refusal."""
         super().close()
         self._producer = self._transactional()
         self._failed.clear()  # reports of the aborted records say nothing about the next attempt

@@ -25,7 +25,7 @@ SHORTEST_S, LONGEST_S, GROWTH_S = 0.02, 0.2, 4e-6
 
 
 class TransactionalSink(KafkaSink):
-    """Delivers the outbox's messages for one port to a topic, exactly once.
+    """Delivers the output of one sink from the outbox to a topic, exactly once.
 
     Parameters and attributes are those of `Sink`; `position` is the position that Kafka has committed.
     """
@@ -94,7 +94,7 @@ class TransactionalSink(KafkaSink):
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, more=more)
 
     def _pieces_until(self, end: SinkPosition) -> list[Piece]:
-        """Return the pieces from the recorded position to `end`. Kafka has them, but no egress has recorded that."""
+        """Return the pieces from the recorded position to `end`: Kafka has them, but no egress has recorded that."""
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
@@ -110,7 +110,7 @@ class TransactionalSink(KafkaSink):
         raise self._contradicted(reason, f"; if this is an older backup, {delete} lets it send its output again")
 
     def _prepare(self, end: SinkPosition) -> None:
-        """Note that the commit of records up to a position begins, until the position is recorded durably."""
+        """Note, before records up to a position are committed, that Kafka may have more than the recorded position."""
         self._is_doubtful = True
         if not self._open.exists():
             self._open.touch(mode=0o600)

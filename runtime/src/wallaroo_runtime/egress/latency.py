@@ -1,4 +1,4 @@
-"""Measures how long messages take until sinks have their output: from the gateway on, and from the outbox on."""
+"""Measures latencies in real-time mode, which end when all sinks have delivered the output of a message."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ def now_ms() -> int:
 
 
 class _Group:
-    """Messages whose output all sinks have taken at the same time, so that their latencies end together.
+    """Messages whose latencies end together, when all sinks have taken the output of these messages.
 
     Attributes:
         arrived: Number of messages by the time of their arrival, in milliseconds since 1970.
@@ -51,8 +51,8 @@ def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
     return steps
 
 
-class Outstanding:
-    """Measures latencies of messages of running micro-batches, until all sinks have taken their output.
+class LatencyMeter:
+    """Measures two latencies of each message: from its arrival, and from its output in the outbox, until sinks have it.
 
     Any thread may call it. If 10,000 groups wait for a sink, e.g. because its receiver is away, further messages join
     the latest of these groups and end with it.
@@ -61,13 +61,13 @@ class Outstanding:
         clock: Returns milliseconds since 1970.
 
     Example:
-        >>> outstanding = Outstanding(lambda: 1005)
-        >>> outstanding.publish({7: 3}, {1000: 2}, 1004)
-        >>> outstanding.take(7, 2)
-        >>> outstanding.to_json()
+        >>> latencies = LatencyMeter(lambda: 1005)
+        >>> latencies.publish({7: 3}, {1000: 2}, 1004)
+        >>> latencies.take(7, 2)
+        >>> latencies.to_json()
         {'deliver': {}, 'end_to_end': {}}
-        >>> outstanding.take(7, 3)
-        >>> outstanding.to_json()
+        >>> latencies.take(7, 3)
+        >>> latencies.to_json()
         {'deliver': {1: 2}, 'end_to_end': {5: 2}}
     """
 
@@ -78,7 +78,7 @@ class Outstanding:
         self._end_to_end, self._deliver = Histogram(), Histogram()
 
     def publish(self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int) -> None:
-        """Note messages whose output is in the outbox.
+        """Note messages whose output has just come into the outbox.
 
         Args:
             ends: Number of messages in the outbox up to the end of the new output, by port.
@@ -122,6 +122,9 @@ class Outstanding:
             self._deliver.add(now - time_ms, count)
 
     def to_json(self) -> dict[str, dict[int, int]]:
-        """Return for `deliver` and `end_to_end` the number of messages by latency in ms, since the process began."""
+        """Return the number of messages by latency in ms, since the process began.
+
+        `end_to_end` begins with the arrival of a message, `deliver` with its output in the outbox.
+        """
         with self._lock:
             return {"deliver": self._deliver.to_counts(), "end_to_end": self._end_to_end.to_counts()}

@@ -1,4 +1,4 @@
-"""Records the position of a sink in a thread of its own, so that sending never waits for a disk."""
+"""Records in a thread the position of the last delivered output of a sink, so that sending never waits for a disk."""
 
 import threading
 import time
@@ -7,8 +7,8 @@ from collections.abc import Callable
 RECORD_S, RECORD_DURABLY_S = 0.02, 1.0
 
 
-class Recorder:
-    """Records a position soon after it has moved, and durably within a second.
+class PositionRecorder:
+    """Records the position of a sink soon after it has moved, and syncs it to disk within a second.
 
     Args:
         record: Records the current position, and returns whether that was possible; its argument says whether the
@@ -33,7 +33,7 @@ class Recorder:
             self._moved.set()
 
     def close(self) -> None:
-        """End the thread. The caller must record a position that is not recorded yet."""
+        """End the thread. Then the caller must record the last position itself, if the thread has not recorded it."""
         self._closing.set()
         self._moved.set()
         self._thread.join()

@@ -1,14 +1,13 @@
-"""The sender: delivers the outbox to the sinks."""
+"""Delivers the output of an outbox to all sinks, and reports the progress of each sink."""
 
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.durable.file import disk_failure
-from wallaroo_runtime.egress.latency import Outstanding
+from wallaroo_runtime.egress.latency import LatencyMeter
 from wallaroo_runtime.egress.sink import Sink
 from wallaroo_runtime.egress.sink_kind import sink_of
 from wallaroo_runtime.errors import RunError
@@ -24,22 +23,21 @@ DRAIN_S, ABANDON_S = 5.0, 3.0
 
 
 class Sender:
-    """Watches the outbox, and has one thread per sink.
+    """Delivers the output of an outbox: watches for new output, and wakes a thread for each sink.
 
     Args:
         directory: Directory of the outbox and the status file.
-        drain_s: Seconds for which delivery goes on after `stop`.
 
     Attributes:
-        live: The live log; None until output was delivered to it.
+        live: The live log (output of real-time mode); None if there is none.
         is_woken: Whether all output comes by calls of `Deliver`, which wake the sender, so that it need not poll.
 
     Raises:
         RunError: R698 if the outbox is damaged.
     """
 
-    def __init__(self, directory: Path, config: pb.AttachOutboxRequest, drain_s: float = DRAIN_S) -> None:
-        self._outbox, self._drain_s = directory / "outbox", drain_s
+    def __init__(self, directory: Path, config: pb.AttachOutboxRequest) -> None:
+        self._outbox = directory / "outbox"
         self.status = StatusFile(directory / "egress.json")
         self.status.write("starting")
         self._outbox.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -48,7 +46,7 @@ class Sender:
         self._stop = threading.Event()
         self._published: dict[int, int] = {}
         self.live: LiveLog | None = None
-        self._outstanding = Outstanding()
+        self._latencies = LatencyMeter()
         self.is_woken, self._news = False, threading.Event()
         try:
             self._log = LogReader(self._outbox)
@@ -79,14 +77,14 @@ class Sender:
                 else:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
-    def use(self, live: LiveLog, outstanding: Outstanding) -> None:
-        """Deliver the live log, too. New output for a port is then signalled by `wake`."""
+    def use(self, live: LiveLog, latencies: LatencyMeter) -> None:
+        """Deliver the live log (output of real-time mode), too. The log's writer calls `wake` for new output."""
         for sink in self._sinks:
-            sink.live, sink.outstanding = live, outstanding
-        self.live, self._outstanding = live, outstanding
+            sink.live, sink.latencies = live, latencies
+        self.live, self._latencies = live, latencies
 
     def wake(self, port: int) -> None:
-        """Signal that the live log has new output for a port."""
+        """Signal that the live log has new output for the sink of a port."""
         for sink in self._sinks:
             if sink.config.port == port:
                 sink.wake()
@@ -94,14 +92,12 @@ class Sender:
             self._news.set()
 
     def waiting_bytes(self) -> int:
-        """Return the bytes of the live log that wait for sinks."""
-        return 0 if self.live is None else self.live.end - min(self._live_positions(), default=self.live.end)
-
-    def _live_positions(self) -> Iterator[int]:
-        assert self.live is not None
-        for sink in self._sinks:
-            if self.live.state.messages[sink.config.port] > sink.position.live_messages:
-                yield sink.position.live
+        """Return the size of the part of the live log that a sink has not delivered yet."""
+        if self.live is None:
+            return 0
+        messages = self.live.state.messages
+        waiting = (sink for sink in self._sinks if messages[sink.config.port] > sink.position.live_messages)
+        return self.live.end - min((sink.position.live for sink in waiting), default=self.live.end)
 
     def _remove_live(self) -> None:
         """Remove the part of the live log that no sink needs again."""
@@ -170,7 +166,7 @@ class Sender:
     def _drain(self) -> None:
         for sink in self._sinks:
             sink.drain()
-        deadline = time.monotonic() + self._drain_s
+        deadline = time.monotonic() + DRAIN_S
         for sink in self._sinks:
             while not sink.join(STATUS_S) and time.monotonic() < deadline:
                 self._write_status("draining")
@@ -183,7 +179,7 @@ class Sender:
         self._write_status("stopped")
 
     def _write_status(self, state: str) -> bool:
-        """Write the status. Return whether it differs from the last written status."""
+        """Write the status file. Return whether the status has changed since the last call."""
         with self._lock:
             findings, self._found = self._found, []
         for diagnostic in findings:
@@ -201,7 +197,7 @@ class Sender:
             "dead_letters": messages[DEAD_LETTER_PORT],
             "dropped": live.dropped,
             "batch": max((writer.batch for writer in writers), default=-1),
-            "latency_ms": self._outstanding.to_json(),
+            "latency_ms": self._latencies.to_json(),
         }
 
     def _sink_status(self, sink: Sink) -> dict[str, object]:

@@ -13,7 +13,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, FrameError, split_frames
 from wallaroo.worker.host.rpc import add_service
 from wallaroo_runtime.egress.delivery import Deliveries
 from wallaroo_runtime.egress.delivery_stream import DeliveryStream
-from wallaroo_runtime.egress.latest_letters import FreshLetters
+from wallaroo_runtime.egress.fresh_letter import FreshLetters
 from wallaroo_runtime.egress.sender import Sender
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.service.attachment import Attachment
@@ -67,7 +67,7 @@ class EgressHost(Host):
 
     @property
     def outbox(self) -> Outbox:
-        """The outbox of a remote egress.
+        """The outbox of a remote egress, which publishes its output itself. With a local egress the driver does that.
 
         Raises:
             RunError: R648 if the egress is local.
@@ -77,7 +77,10 @@ class EgressHost(Host):
         return self._outbox
 
     def deliveries(self) -> Deliveries:
-        """Return the receiver of output of running micro-batches. Create the live log if there is none.
+        """Return the receiver of output in real-time mode, which does not wait for the end of a micro-batch.
+
+        If there is no live log (the file of such output), create it. The receiver wakes the sender, which from now on
+        need not poll the outbox.
 
         Raises:
             RunError: R698 if the log is damaged.
@@ -86,18 +89,9 @@ class EgressHost(Host):
             live = LiveLog(self.data / "outbox", self.data / "dead-letters")
             self._deliveries = Deliveries(live, self.store, self._ports, self._wake)
             self._use_live(self._part)
-        return self._deliveries
-
-    def expect_deliveries(self) -> Deliveries:
-        """Return the receiver of output of running micro-batches; from now on all output must come through it.
-
-        Raises:
-            RunError: R698 if the log is damaged.
-        """
-        deliveries = self.deliveries()
         if isinstance(self._part, Sender):
             self._part.is_woken = True
-        return deliveries
+        return self._deliveries
 
     def _ports(self) -> set[int]:
         """Return the ports of the sinks."""
@@ -109,10 +103,10 @@ class EgressHost(Host):
 
     def _use_live(self, part: object) -> None:
         if self._deliveries is not None and isinstance(part, Sender):
-            part.use(self._deliveries.live, self._deliveries.outstanding)
+            part.use(self._deliveries.live, self._deliveries.latencies)
 
     def is_full(self) -> bool:
-        """Return whether the live output that waits for sinks has reached its limit."""
+        """Return whether the live log has so much undelivered output that it must take no more."""
         limit = int(self.store.attachment.config.get("backlog_bytes", 0))
         return bool(limit) and self.waiting_bytes() >= limit
 
@@ -122,14 +116,14 @@ class EgressHost(Host):
         return self.outbox.recorded() + live
 
     def delivered(self) -> int:
-        """Return the last sequence for which a running micro-batch has delivered output; -1 if there is none."""
+        """Return the sequence of the last message whose result or dead letter is in the live log; -1 if none is."""
         if self._deliveries is None:
             return -1
         with self._deliveries.lock:
             return self._deliveries.live.state.last
 
     def waiting_bytes(self) -> int:
-        """Return the bytes of live output that wait for sinks."""
+        """Return the size of the part of the live log that a sink has not delivered yet."""
         return self._part.waiting_bytes() if isinstance(self._part, Sender) else 0
 
     def _make_folders(self) -> None:
@@ -145,7 +139,7 @@ class EgressHost(Host):
         return Outbox(self.data / "outbox", self.data / "dead-letters", ports=known)
 
     def staging(self, epoch: int) -> Path:
-        """Return the directory of the staged files of an epoch."""
+        """Return the directory for the staged files of the driver with this epoch."""
         return self.data / "staging" / str(epoch)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
@@ -181,7 +175,7 @@ class EgressHost(Host):
         self.store.begin()
 
     def answer(self, server: grpc.Server) -> None:
-        """Add the service to a server."""
+        """Add the gRPC methods of the egress to a server."""
         add_service(SERVICES["egress"], OutboxServicer(self), server)
 
     def make(self, config: pb.AttachOutboxRequest) -> Sender:
@@ -191,7 +185,7 @@ class EgressHost(Host):
         return sender
 
     def close(self) -> None:
-        """End the sinks, and make the live log safe."""
+        """End the delivery to sinks, and sync the live log to disk."""
         super().close()
         if self._deliveries is not None:
             self._deliveries.close()
@@ -206,7 +200,7 @@ class OutboxServicer:
 
     @answering
     def Attach(self, request: pb.AttachOutboxRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
-        """Attach a driver."""
+        """Attach a driver: from now on only its calls are accepted."""
         is_possible = all(sink.host and 0 < sink.tcp_port <= 65535 for sink in request.sinks)
         if max(len(request.sinks), len(request.sources)) > MAX_SINKS or not is_possible:
             raise self._refused(reason="sinks that cannot be")
@@ -216,7 +210,7 @@ class OutboxServicer:
     def Stage(  # noqa: N802
         self, request_iterator: Iterator[pb.StageRequest], context: grpc.ServicerContext
     ) -> pb.StageReply:
-        """Stage the output of an attempt. If the stream breaks, its files are removed."""
+        """Write the output of a task attempt to staged files, for `Publish`. If the stream breaks, remove the files."""
         attempt = next(request_iterator, pb.StageRequest()).attempt
         self._host.store.check(attempt.epoch)
         self._check_query(attempt.query)
@@ -263,7 +257,7 @@ class OutboxServicer:
 
     @answering
     def Publish(self, request: pb.PublishRequest, context: grpc.ServicerContext) -> pb.PublishReply:  # noqa: N802
-        """Publish a micro-batch, unless it was published before."""
+        """Move the staged files of a micro-batch to the outbox, unless the micro-batch was published before."""
         self._check_query(request.query)
         files = [self._located(file, request.epoch) for file in request.files]
         with self._host.lock:
@@ -279,7 +273,7 @@ class OutboxServicer:
 
     @answering
     def ReadStaged(self, request: pb.ReadStagedRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
-        """Send a staged file of dead letters."""
+        """Send a staged file of dead letters, which the driver reports to the user and counts."""
         self._host.store.check(request.epoch)
         file = self._located(request.file, request.epoch)
         if file.port != DEAD_LETTER_PORT:
@@ -295,12 +289,12 @@ class OutboxServicer:
     def Deliver(  # noqa: N802
         self, request_iterator: Iterator[pb.DeliverRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.DeliverReply]:
-        """Take output of a running micro-batch. Its new messages are delivered at once."""
+        """Take output of a task in real-time mode, wake the sinks at once, and reply when it is safe on disk."""
         opening = next(request_iterator, pb.DeliverRequest()).opening
         self._check_query(opening.query)
         writer = AttemptWriter(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
         with self._host.lock:
-            deliveries = self._host.expect_deliveries()
+            deliveries = self._host.deliveries()
         stream = DeliveryStream(deliveries.open(writer), self._host.is_full, deliveries.live)
         try:
             yield from (pb.DeliverReply(number=number) for number in stream.numbers(request_iterator))
@@ -310,7 +304,7 @@ class OutboxServicer:
 
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
-        """Return the status and counts, and the latest dead letters if the request has a known one."""
+        """Return status and counts. If the driver gives the number of its last dead letter, also return later ones."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
             if self._host.is_local:  # a local driver reads the files itself; it calls only if there is no status file

@@ -1,4 +1,4 @@
-"""Delivers the output for one sink, in a thread."""
+"""Delivers the output for one sink, in a thread: over TCP. Subclasses deliver to Kafka and to connectors."""
 
 import os
 import random
@@ -14,8 +14,8 @@ from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.diagnostic.fault import reach
 from wallaroo_runtime.durable.file import NO_ROOM
 from wallaroo_runtime.egress.feed import Feed, Piece
-from wallaroo_runtime.egress.latency import Outstanding
-from wallaroo_runtime.egress.position_recorder import RECORD_S, Recorder
+from wallaroo_runtime.egress.latency import LatencyMeter
+from wallaroo_runtime.egress.position_recorder import RECORD_S, PositionRecorder
 from wallaroo_runtime.egress.stream import SinkStream
 from wallaroo_runtime.errors import RunError, host_port
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -33,20 +33,20 @@ SEND_BYTES = 64 * 1024  # small pieces are sent together up to this size
 
 
 class Sink:
-    """Delivers the outbox's messages for one port, over as many connections as needed.
+    """Delivers the output of one sink from the outbox over TCP, and connects again if the connection breaks.
 
     Args:
         directory: The outbox.
         say: Called with a diagnostic, from the thread.
 
     Attributes:
-        position: Position up to which the peer's TCP has acknowledged.
+        position: Position up to which the receiver's TCP has acknowledged.
         state: connecting, connected, half_closed, unreachable, failed or stopped.
         finished_bytes: Total size of the files that were delivered completely since the start.
-        outage: Last finding that the peer cannot be reached; only valid while `state` is unreachable.
+        outage: Last finding that the receiver cannot be reached; only valid while `state` is unreachable.
         error: Error that ended the thread.
-        live: The live log; None if nothing is delivered from it.
-        outstanding: Gets the number of messages of the live log that were taken.
+        live: The live log (output of real-time mode); None if nothing is delivered from it.
+        latencies: Measures latencies: gets the number of delivered messages of the live log.
     """
 
     def __init__(self, config: pb.Sink, directory: Path, say: Callable[[Diagnostic], None]) -> None:
@@ -58,9 +58,9 @@ class Sink:
         self.outage: Diagnostic | None = None
         self.error: RunError | OSError | None = None
         self.live: LiveLog | None = None
-        self.outstanding: Outstanding | None = None
+        self.latencies: LatencyMeter | None = None
         self._looked_at, self._has_no_room = 0.0, False
-        self._recorder: Recorder | None = None
+        self._recorder: PositionRecorder | None = None
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._draining = self._abandoned = False
         self._stop = threading.Event()
@@ -68,7 +68,7 @@ class Sink:
 
     @property
     def address(self) -> str:
-        """HOST:PORT of the peer."""
+        """HOST:PORT of the receiver."""
         return host_port(self.config.host, self.config.tcp_port)
 
     def start(self) -> None:
@@ -147,14 +147,14 @@ class Sink:
         self._say(self.outage)
 
     def _is_lasting(self, before: SinkPosition) -> bool:
-        """Return whether to reconnect soon after a connection that began at position `before` has broken."""
+        """Return whether to connect again soon, although a connection that began at position `before` has broken."""
         return True
 
     def _use(self, stream: SinkStream) -> bool:
         """Deliver over a connection. Return False if the connection breaks, and True if nothing more is to do."""
         feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
-        self._recorder = recorder = Recorder(self._try_record, self.wake, name)
+        self._recorder = recorder = PositionRecorder(self._try_record, self.wake, name)
         broken: OSError | None = None
         try:
             self._deliver(stream, feed, recorder)
@@ -177,7 +177,7 @@ class Sink:
             self._record(durable=False, must=False)
         return broken is None
 
-    def _deliver(self, stream: SinkStream, feed: Feed, recorder: Recorder) -> None:
+    def _deliver(self, stream: SinkStream, feed: Feed, recorder: PositionRecorder) -> None:
         look, has_news = Backoff(FIRST_ACK_WAIT_S, LAST_ACK_WAIT_S), True
         while not self._abandoned:
             if recorder.error is not None:
@@ -219,24 +219,27 @@ class Sink:
             self._advance(stream.partly())
 
     def _finish_file(self, piece: Piece) -> None:
-        """Note a file whose last piece was delivered. Do nothing for other pieces."""
+        """If a delivered piece (messages of one frame) is the last one of its file, note that the file can go."""
         if piece.finished is not None:
             self._delivered.append((piece.after, piece.finished))
             self.finished_bytes += piece.finished.bytes
 
     def _take(self, pieces: list[Piece], end: SinkPosition, *, durable: bool = True) -> None:
-        """Record the position after a transaction. If the transaction is prepared, the record decides to commit it."""
+        """Record the position after the pieces of a transaction.
+
+        If the receiver has prepared the transaction, this record is the decision to commit it.
+        """
         for piece in pieces:
             self._finish_file(piece)
         self._advance(end)
         self._record(durable=durable)
 
     def _advance(self, position: SinkPosition | None) -> None:
-        """Move the position forward."""
+        """Move the position forward, in memory; it never moves back."""
         if position is not None and position.is_after(self.position):
             self.position = position
-            if self.outstanding is not None:
-                self.outstanding.take(self.config.port, position.live_messages)
+            if self.latencies is not None:
+                self.latencies.take(self.config.port, position.live_messages)
             if self._recorder is not None:
                 self._recorder.notify()
 
@@ -245,7 +248,7 @@ class Sink:
         return not self._has_no_room
 
     def _record(self, *, durable: bool, must: bool = True) -> None:
-        """Record the position.
+        """Write the position to its file, if it has changed.
 
         Args:
             durable: Whether the record must survive a loss of power.
@@ -273,12 +276,15 @@ class Sink:
             self._remove(position)
 
     def _remove(self, position: SinkPosition) -> None:
-        """Remove the files that end in front of a durable position."""
+        """Remove the delivered files that end at or before a position that is safe on disk."""
         while self._delivered and not self._delivered[0][0].is_after(position):
             (self._directory / self._delivered.popleft()[1].name).unlink(missing_ok=True)
 
     def _recordable(self, *, durable: bool) -> SinkPosition:
-        """Return the latest position that may be recorded: all live output before it must be safe."""
+        """Return the latest position that may be recorded: the live log before it must be safe on disk.
+
+        Otherwise a loss of power could remove output from the log that counts as delivered.
+        """
         position, live = self.position, self.live
         if live is None or position.live_needed <= live.safe:
             return position
@@ -289,7 +295,7 @@ class Sink:
         return before if before.is_after(self._recorded) and before.live_needed <= live.safe else self._recorded
 
     def is_done_with(self, record: int, index: int) -> bool:
-        """Return whether this sink no longer needs the file at `index` of a record."""
+        """Return whether this sink no longer needs the file at `index` of a record of the outbox's log."""
         return (record, index) < (self._durable.record, self._durable.file)
 
     @property

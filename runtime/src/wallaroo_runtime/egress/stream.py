@@ -1,4 +1,4 @@
-"""A TCP connection to a sink's peer: the sent bytes, and the part that the peer's TCP has acknowledged."""
+"""A TCP connection to the receiver (peer) of a sink. It knows which bytes the receiver's TCP has acknowledged."""
 
 import fcntl
 import os
@@ -24,7 +24,7 @@ FLIGHT_S = 1.0
 
 
 class SinkStream:
-    """Sends pieces in order, and keeps the pieces that the peer's TCP has not acknowledged.
+    """Sends pieces (messages of one frame each) in order, and keeps each until the peer's TCP has acknowledged it.
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
@@ -62,7 +62,7 @@ class SinkStream:
         return bool(self._rest)
 
     def put(self, pieces: Sequence[Piece]) -> None:
-        """Take the next pieces; not allowed while `is_sending`."""
+        """Begin to send the next pieces; not allowed while `is_sending`."""
         for piece in pieces:
             self._pieces.append((self._queued, piece))
             self._queued += len(piece.data)
@@ -97,7 +97,7 @@ class SinkStream:
             yield piece
 
     def partly(self) -> SinkPosition | None:
-        """Return the acknowledged position in the first piece that is not fully acknowledged, or None."""
+        """Return the position in the first piece that is not wholly acknowledged; None if all are acknowledged."""
         if not self._pieces:
             return None
         start, piece = self._pieces[0]

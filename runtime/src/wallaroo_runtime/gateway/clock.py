@@ -1,4 +1,4 @@
-"""The clock for arriving messages."""
+"""The clock that gives messages their time of arrival."""
 
 import time
 

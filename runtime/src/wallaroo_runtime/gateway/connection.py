@@ -61,7 +61,7 @@ class Connection:
     has_ended: bool = False
 
     def extend(self, data: memoryview, now: float) -> None:
-        """Add received bytes to `tail`."""
+        """Add received bytes to `tail`, the partly received message."""
         if not self.tail:
             self.pace.begin(now)
         self.pace.came(len(data), now)

@@ -1,4 +1,4 @@
-"""Connector sources: a connector keeps each message until the gateway acknowledges that it is processed."""
+"""Sources fed by connectors: programs that keep each message until the gateway acknowledges that it is processed."""
 
 import hmac
 import time
@@ -15,12 +15,11 @@ from wallaroo_runtime.gateway.connector_session import CONTROL_BYTES, LINGER_S, 
 from wallaroo_runtime.gateway.framing import Cut
 from wallaroo_runtime.gateway.intake import FRAME_BODY_BYTES, Gathered, Intake
 from wallaroo_runtime.gateway.source_progress import point_headers
-from wallaroo_runtime.kafka.frame import columns_of
+from wallaroo_runtime.kafka.frame import MESSAGE_BYTES, columns_of
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 MOST_OPEN_STREAMS = 1024
 MOST_STREAMS = 65_536
-MESSAGE_BYTES = 32  # approximate size of a message without key and payload
 RETRY_S = 0.05
 BROKEN = "it broke the rules of the protocol"
 RULES = "SPECIFICATION.md, section 7, has the protocol"
@@ -62,7 +61,7 @@ class ConnectorBatch:
         self.size += cost(message)
 
     def put(self, intake: Intake, port: int) -> dict[int, int]:
-        """Put the messages into the journal, and return the new point of each stream."""
+        """Put the messages into the journal, and return the id of the last message of each stream."""
         headers = point_headers(len(self.values), self.last.items())
         earliest, columns = columns_of(self.values, self.keys, self.times, headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
@@ -76,7 +75,7 @@ def cost(message: ReceivedFrame) -> int:
 
 
 class Connectors:
-    """The connectors of a gateway.
+    """Serves all connectors of a gateway: takes their messages, and acknowledges processed messages.
 
     Args:
         intake: Takes the messages, and knows which messages are safe and which are processed.
@@ -103,7 +102,7 @@ class Connectors:
         return RETRY_S if is_busy else float("inf")
 
     def add(self, connection: Connection) -> None:
-        """Take a new connection to a connector source."""
+        """Note a new connection to a connector source. It must soon send HELLO."""
         self._sessions[connection] = ConnectorSession(connection, time.monotonic() + self._hello_s)
 
     def remove(self, connection: Connection) -> None:
@@ -121,7 +120,7 @@ class Connectors:
         session.deliveries.clear()
 
     def take(self, connection: Connection, data: bytes) -> None:
-        """Take whole frames. A wrong frame makes the gateway refuse the connector, but earlier frames stay taken."""
+        """Take whole frames of a connector. A wrong frame gets the connector refused, but earlier frames stay taken."""
         session = self._sessions[connection]
         finding = None
         try:

@@ -1,4 +1,4 @@
-"""State of one connector's connection: its credits, its streams, and the unsent frames."""
+"""The state of a connection to a connector (a program that feeds a source): credits, streams, unsent frames."""
 
 import contextlib
 from collections import deque
@@ -32,7 +32,7 @@ class Delivery:
 
 @dataclass(slots=True, eq=False)
 class ConnectorSession:
-    """The gateway's record of one connector.
+    """The state of one connector's connection, as the gateway keeps it.
 
     Attributes:
         name: Program and instance; None until HELLO is accepted.
@@ -77,7 +77,7 @@ class ConnectorSession:
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Note the points of streams to acknowledge when all messages up to a value of `Intake.taken` are processed."""
+        """Note ids of messages, by stream, to acknowledge when all messages up to number `taken` are processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None
@@ -86,7 +86,7 @@ class ConnectorSession:
             self.deliveries.append(Delivery(taken, dict(points)))
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
-        """Return, by stream, the last point whose messages were processed since the last call."""
+        """Return the id of the last processed message of each stream that has come further since the last call."""
         for delivery in reversed(self.deliveries):
             if delivery.offset is not None:
                 break  # earlier deliveries were written before

@@ -130,7 +130,7 @@ def _line_cutter(max_message_bytes: int) -> Cutter:
 
 
 def splitter_cut(splitter: Splitter, data: bytes, header_bytes: int, max_message_bytes: int) -> Cut:
-    """Ask a splitter for a cut, and check its answer.
+    """Let a splitter cut the bytes of a connection into messages, and check the answer.
 
     Raises:
         ValueError: The answer contradicts the data.

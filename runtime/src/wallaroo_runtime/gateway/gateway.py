@@ -17,7 +17,7 @@ from wallaroo_runtime.gateway.generator import Generators, Maker, MessageGenerat
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_source import KafkaSources, points_of
 from wallaroo_runtime.gateway.partial_message import SMALL_TAIL_BYTES, resumed, stalled
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.gateway.split import SplitThread
 from wallaroo_runtime.gateway.tick import TickWriter
 from wallaroo_runtime.gateway.visit import VisitIntake
@@ -36,7 +36,7 @@ LIMITS = Limits()
 
 
 class Gateway:
-    """Runs one event loop over listeners and connections. Only writes to the journal block the loop.
+    """Takes the messages of all sources in one event loop. Only writes to the journal block this loop.
 
     Args:
         directory: Directory of the journal and the status file.
@@ -44,10 +44,11 @@ class Gateway:
         splitter: Makes the `Splitter` of a source that only its worker can cut.
         maker: Makes the `Maker` of a generator source.
         has_driver: Returns whether a driver is alive. Without a driver, no ticks are written.
+        moved: Called with the end of the journal's readable part when it has moved.
         limits: Limits that no driver changes.
 
     Attributes:
-        visits: Takes visits.
+        visits: Takes visits (calls of user code for each key of a state).
 
     Raises:
         RunError: R714 if an address cannot be used; R610 if another process writes the journal; R698 if it is damaged.
@@ -72,7 +73,7 @@ class Gateway:
             writer = JournalWriter(self._journal, limits.segment_bytes, moved)
             connectors = [source for source in config.sources if source.framing == CONNECTOR]
             generators = config.generators
-            past = Past(
+            past = SourceProgress(
                 self._journal, *([each.port for each in part] for part in (generators, connectors, config.kafka))
             )
             past.advance(writer.safe.offset)
@@ -164,7 +165,10 @@ class Gateway:
             self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Write the status when a source begins or stops to wait: the driver reports progress to a waiting gateway."""
+        """Write the status when a source begins or ends to wait until messages are processed.
+
+        The driver then commits sooner.
+        """
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -328,7 +332,7 @@ class Gateway:
             self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
-        """Ask the worker to cut the tail, and do not read this connection until the worker has answered."""
+        """Let the worker cut the received bytes into messages. Do not read this connection until it has answered."""
         if connection not in self._waiting:
             self._traffic.unregister(connection.socket)
         self._waiting.discard(connection)
@@ -345,7 +349,7 @@ class Gateway:
                 self._take(connection, connection.tail, cut)
 
     def _end(self, connection: Connection) -> None:
-        """Handle that the peer has closed its side. The peer gets EOF as soon as its messages are safe."""
+        """Handle a connection whose peer has closed its side. The peer gets EOF as soon as its messages are safe."""
         if line := connection.last_line():
             self._take(connection, bytearray(line), Cut(1, len(line)))
         if connection.tail or connection.source.is_connector:

@@ -1,4 +1,4 @@
-"""Takes messages of generator sources from workers, but at most a few MiB more than are processed."""
+"""Lets workers make the messages of generator sources, at most a few MiB more than are processed."""
 
 import queue
 import threading
@@ -20,7 +20,7 @@ SLOW_S, FAST_S = 0.1, 0.02
 
 
 class Maker(Protocol):
-    """Makes the messages of one generator."""
+    """Makes the messages of one generator source: a worker, as the gateway sees it."""
 
     def make(
         self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
@@ -54,9 +54,19 @@ class MakerAnswer:
 
 @dataclass(slots=True)
 class MessageGenerator:
-    """One generator source: asks its maker in a thread, one question at a time.
+    """One generator source: requests messages from its maker in a thread, one call at a time.
 
     A call requests few messages from a slow generator, so that the gateway takes each message soon after it is made.
+
+    Attributes:
+        last: Last message that the journal has; None before the first one.
+        wake: Called in the thread when an answer has come.
+        messages: Number of messages since the start.
+        waits: Whether the generator is too far ahead, and waits until more of its messages are processed.
+        is_asked: Whether a call is in progress, or its answer is not taken yet.
+        max_count: Number of messages that the next call requests at most.
+        made: Answers that are not taken yet.
+        ahead: Ends of the answers in the journal that are not processed yet, as offsets.
     """
 
     config: pb.Generator
@@ -77,7 +87,7 @@ class MessageGenerator:
         threading.Thread(target=self._run, name=f"generate-{self.config.port}", daemon=True).start()
 
     def ask(self) -> None:
-        """Request the next messages. When the answer has come, `made` has it."""
+        """Request the next messages. When the answer has come, `made` has it, and `wake` is called."""
         self.is_asked = True
         self._questions.put(True)
 

@@ -14,7 +14,7 @@ from wallaroo.message.frame import FRAMED, PLAIN, column
 from wallaroo_runtime.durable.file import NO_ROOM, disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.clock import Clock
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -131,7 +131,7 @@ class Intake:
         policy: str,
         interval_s: float,
         backlog_bytes: int,
-        past: Past,
+        past: SourceProgress,
         wake: Callable[[], None],
     ) -> None:
         self.writer = writer
@@ -182,11 +182,11 @@ class Intake:
         return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Return whether the messages that `taken` counted at this value are all safe."""
+        """Return whether all messages that came before the property `taken` had this value are safe on disk."""
         return self.writer.safe.messages >= taken
 
     def has_safe(self, frame: Gathered) -> bool:
-        """Return whether a frame is safe."""
+        """Return whether a frame is written, and safe as the policy demands."""
         return 0 <= frame.end <= self.writer.safe.offset
 
     def take(self, port: int, count: int, data: bytes) -> None:
@@ -203,12 +203,12 @@ class Intake:
         self._write()
 
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
-        """Take messages without wire framing, for one frame. If the disk is full, they wait in memory."""
+        """Take messages of a generator, which have no framing, as one frame. On a full disk they wait in memory."""
         parts = [column(list(map(len, values))), *values]
         self.take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
 
     def take_whole(self, frame: Gathered) -> None:
-        """Take the messages of one frame. If the disk is full, they wait in memory."""
+        """Take messages that are gathered already, as one frame. If the disk is full, they wait in memory."""
         self._seal()
         self._gathered = frame
         self.messages += frame.count
@@ -257,7 +257,7 @@ class Intake:
             yield self._gathered
 
     def turn(self, now: float) -> None:
-        """Do all work that is due. Called once in every turn of the event loop.
+        """Begin a sync, and look for input that is committed, if that is due. Called in every turn of the event loop.
 
         Raises:
             OSError: The disk failed.

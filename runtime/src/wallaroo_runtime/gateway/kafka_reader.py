@@ -39,7 +39,7 @@ _NAME = POINT_HEADER.decode()
 
 
 class FrameRecords:
-    """Records of a topic as columns, which cost less CPU time than records one by one.
+    """Makes frames from records of a topic. It has them as columns, which cost less CPU time than single records.
 
     A run is messages of one partition with consecutive offsets. Its last message has the next offset as a header, so
     all offsets of the run are known.
@@ -106,7 +106,10 @@ class FrameRecords:
         return Gathered(port, earliest, end - begin, sum(map(len, parts)), parts, flags, PLAIN, reached)
 
     def _letter(self, at: int, error: str) -> Gathered:
-        """Return a frame with a dead letter: the place of its record and its beginning, as `LargeRow.java` makes it."""
+        """Return a frame with the dead letter of a record that is too large, as `LargeRow.java` makes it.
+
+        It has the record's place in the topic, and the beginning of its value.
+        """
         config, partition, offset, time_ms = self._config, self._partitions[at], self._offsets[at], self._times[at]
         key, value = (self._keys[at] or b"")[:ORIGIN_KEY_BYTES], (self._records[at].value() or b"")[:PREVIEW_BYTES]
         letter = DeadLetter(
@@ -120,7 +123,7 @@ class FrameRecords:
 
 
 class KafkaReader:
-    """Reads a topic, from the offsets up to which the journal has its records.
+    """Reads a topic in a thread, from the first records that the journal does not have.
 
     Args:
         config: The topic.
@@ -163,7 +166,7 @@ class KafkaReader:
         self._thread.start()
 
     def took(self, frame: Gathered) -> None:
-        """Note that the journal has a frame of this reader."""
+        """Note that the journal has a frame of this reader, so that there is room to read further records."""
         self._taken_bytes += frame.size
         self._room.set()
 
@@ -266,7 +269,7 @@ class KafkaReader:
         return []
 
     def _take(self, messages: Sequence[Any], consumer: Any) -> None:
-        """Put the records among messages of the client, and heed its errors, in order."""
+        """Handle messages of the client in order: make frames of records, and react to errors."""
         begin = 0
         for at, error in enumerate([message.error() for message in messages]):
             if error is not None:

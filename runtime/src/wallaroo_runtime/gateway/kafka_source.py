@@ -7,11 +7,11 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.gateway.intake import Intake
 from wallaroo_runtime.gateway.kafka_reader import BEGINNING, LOOK_ANSWER_S, KafkaReader
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
-def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
+def points_of(config: pb.KafkaSource, past: SourceProgress) -> dict[int, int]:
     """Return the next offset to read of each partition: from the journal, else the configured start.
 
     A partition that was added later begins at its first record, unless the source names its partitions. If the source
@@ -31,9 +31,9 @@ def points_of(config: pb.KafkaSource, past: Past) -> dict[int, int]:
 
 
 class KafkaSources:
-    """The Kafka sources of a gateway.
+    """The Kafka sources of a gateway, each with a thread that reads its topic.
 
-    At each start, tables are read to their ends before any other source is read.
+    At each start, tables (topics in which the latest record of a key counts) are read to their ends before others.
 
     Args:
         points: Next offset of each partition, by port of the source.
@@ -58,7 +58,7 @@ class KafkaSources:
 
     @property
     def hold(self) -> bool:
-        """True if other sources must wait because a table is not yet read to its end."""
+        """True if other sources must wait until a table (the latest record of a key counts) is read to its end."""
         return any(reader.config.table and not _is_at_end(reader) for reader in self._readers)
 
     def _start(self) -> None:

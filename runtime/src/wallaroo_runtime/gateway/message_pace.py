@@ -40,5 +40,5 @@ class Pace:
             self._kept_up, self._paused = self._kept_up + now - self._paused, 0.0
 
     def behind_s(self, now: float) -> float:
-        """Return the seconds by which the peer is late."""
+        """Return the seconds by which the peer is late with the rest of its message."""
         return 0.0 if self._paused else now - self._kept_up

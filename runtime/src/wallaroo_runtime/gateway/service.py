@@ -71,7 +71,7 @@ class GatewayHost(Host):
         return None if name is None else RunError.of("R647", source=name)
 
     def answer(self, server: grpc.Server) -> None:
-        """Add the service to a server."""
+        """Add the gRPC methods of the gateway to a server."""
         add_service(SERVICES["gateway"], JournalServicer(self), server)
 
     def make(self, config: pb.AttachJournalRequest) -> Gateway:
@@ -86,7 +86,7 @@ class GatewayHost(Host):
         return super().reply(attachment)
 
     def release(self) -> None:
-        """End the calls that follow the journal."""
+        """End the calls that wait for the journal to grow, because the service ends."""
         self._is_ending = True
         self.heads.wake()
 
@@ -106,7 +106,7 @@ class GatewayHost(Host):
             version, safe = self.heads.wait(version)
 
     def visit(self, name: str, metadata: bytes) -> int:
-        """Journal a visit. Return its id.
+        """Write a visit (a call of user code for each key of a state) to the journal. Return its id.
 
         Raises:
             RunError: As `VisitIntake.ask`; R733 if no driver has attached.
@@ -126,7 +126,7 @@ class JournalServicer:
 
     @answering
     def Attach(self, request: pb.AttachJournalRequest, context: grpc.ServicerContext) -> pb.AttachReply:  # noqa: N802
-        """Attach a driver."""
+        """Attach a driver: from now on only its calls are accepted."""
         for source in request.sources:
             is_connector = source.framing == CONNECTOR and source.HasField("connector")
             is_possible = is_connector or source.framing in (*KINDS, WORKER)
@@ -156,7 +156,7 @@ class JournalServicer:
 
     @answering
     def Limit(self, request: pb.LimitRequest, context: grpc.ServicerContext) -> pb.Position:  # noqa: N802
-        """Return the position at which the next micro-batch ends: that of the journal, unless its size is limited."""
+        """Return the position at which the next micro-batch ends: the journal's end, unless its size is limited."""
         reader = self._open(request)
         end = reader.end()
         self._check_range(request.start, end.offset, reader)
@@ -169,7 +169,7 @@ class JournalServicer:
         reader = self._open(request)
         self._check_range(request.start, request.end, reader)
         parts = min(max(1, request.parts), MAX_PARTS)
-        return pb.SplitReply(ends=[part.end for part in reader.split(request.start, request.end, parts)])
+        return pb.SplitReply(ends=reader.split(request.start, request.end, parts))
 
     @answering
     def Read(self, request: pb.ReadRequest, context: grpc.ServicerContext) -> Iterator[pb.Chunk]:  # noqa: N802
@@ -189,7 +189,7 @@ class JournalServicer:
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
-        """Note the counts of visits, then commit the journal up to a position."""
+        """Note the counts of the latest visits, and then that the journal is processed up to a position."""
         reader = self._open(request)
         self._check_range(0, request.offset, reader)
         if request.counts or request.done:
@@ -208,7 +208,7 @@ class JournalServicer:
 
     @answering
     def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802
-        """Journal a visit, or return whether an earlier visit is processed, with its counts."""
+        """Write a visit to the journal. For the id of an earlier visit return counts, and whether it is processed."""
         if not request.id:
             return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
         journal = self._host.journal
@@ -247,15 +247,19 @@ def worker_maker(config: pb.Generator) -> Maker:
 
 
 class HeadWatch:
-    """Notifies waiting threads of the journal's readable end. A slow thread gets only the latest position."""
+    """Notifies waiting threads of the journal's readable end. A slow thread gets only the latest position.
+
+    Attributes:
+        version: A number that changes with each call of `move` or `wake`.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._safe: Position | None = None
-        self._version = 0
+        self.version = 0
 
     def move(self, safe: Position) -> None:
-        """Note that the journal may be read up to `safe`. Any thread may call this."""
+        """Wake the waiting threads: the journal may now be read up to `safe`. Any thread may call this."""
         with self._changed:
             self._safe = safe
             self._turn()
@@ -266,16 +270,11 @@ class HeadWatch:
             self._turn()
 
     def _turn(self) -> None:
-        self._version += 1
+        self.version += 1
         self._changed.notify_all()
-
-    @property
-    def version(self) -> int:
-        """A number that changes with each call of `move` or `wake`."""
-        return self._version
 
     def wait(self, version: int) -> tuple[int, Position | None]:
         """Wait until the version differs from `version`. Return the version and the journal's readable end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._version != version)
-            return self._version, self._safe
+            self._changed.wait_for(lambda: self.version != version)
+            return self.version, self._safe

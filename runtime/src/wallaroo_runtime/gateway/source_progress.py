@@ -1,8 +1,9 @@
-"""Facts that sources need from earlier frames: the last message of a generator, the positions of connectors' streams.
+"""Finds out where sources continue after a restart: after the last message of a generator, or the point of a stream.
 
-The streams of a Kafka source are the partitions of its topic, and their points are the next offsets.
+A connector source has streams, whose points are the ids of the last messages. The streams of a Kafka source are the
+partitions of its topic, and their points are the next offsets.
 
-The gateway reads these facts from the frames, so that they never disagree with the journal. Before a segment is
+The gateway reads these facts from the frames of the journal, so that they never disagree with it. Before a segment is
 removed, a small file gets the facts of its frames.
 """
 
@@ -26,11 +27,11 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return the headers for a frame of streams' messages. A header has the position of a stream after the message.
+    """Return the headers of a frame's messages, by which a restarted gateway finds the points of streams.
 
     Args:
         count: Number of messages.
-        points: Streams, each with the index of a message and the position of the stream after that message.
+        points: Streams, each with the index of a message and the point of the stream after that message.
     """
     headers = [b""] * count
     for stream, (index, point) in points:
@@ -39,7 +40,7 @@ def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> 
 
 
 def _has_point(headers: bytes) -> bool:
-    """Return whether the last of a message's headers is the position of a stream."""
+    """Return whether the last of a message's headers is the point of a stream."""
     return headers[-_POINT.size - len(_POINT_START) : -_POINT.size] == _POINT_START
 
 
@@ -53,7 +54,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The content of the small file: the facts from the frames before an offset, as in `Past`."""
+    """The content of the file `past`: the facts from the frames of the journal before an offset."""
 
     offset: int
     values: Mapping[int, Last]
@@ -61,8 +62,8 @@ class _Kept:
     topics: Mapping[int, str]
 
 
-class Past:
-    """The facts about generators, connectors and topics that were read from a journal's frames.
+class SourceProgress:
+    """Where sources continue after a restart, by the frames of the journal up to an offset.
 
     Args:
         directory: The journal; its writer must exist already.
@@ -72,7 +73,7 @@ class Past:
 
     Attributes:
         values: Last message of each generator, by port.
-        points: Last position of each stream, by port of the source.
+        points: Last point of each stream, by port of the source.
         topics: Id of a Kafka source's topic, by port, if the brokers gave an id.
 
     Raises:
@@ -99,7 +100,7 @@ class Past:
             raise RunError.of("R698", what=f"journal {self._path} at offset {self._offset}", reason=reason)
 
     def advance(self, end: int) -> None:
-        """Read the facts that sources need from all frames up to a frame boundary."""
+        """Read the frames up to an offset, and note the last message or the points of each source in them."""
         segments = list_segments(self._directory)
         start = max(self._offset, segments[0].base if segments else 0)
         for data in JournalReader(self._directory).read(start, end) if self._is_needed else ():
@@ -108,13 +109,18 @@ class Past:
         self._offset = max(self._offset, end)
 
     def note(self, base: int, points: Mapping[tuple[int, int], int]) -> None:
-        """Note the points of a frame, by port and stream, in the segment at `base`, so that `move` need not read it."""
+        """Note the points of a frame that is now written, so that `move` need not read the frame again.
+
+        Args:
+            base: Offset of the segment that has the frame.
+            points: Points by port of the source and stream.
+        """
         if not self._noted or self._noted[-1][0] != base:
             self._noted.append((base, {}))
         self._noted[-1][1].update(points)
 
     def move(self, offset: int) -> None:
-        """Update the facts up to the end of a safe segment. Only for generators and connectors frames are read."""
+        """Add the facts of all frames up to a segment's end. Only for generators and connectors frames are read."""
         if self._generators or self._connectors:
             self.advance(offset)
         while self._noted and self._noted[0][0] < offset:
@@ -136,7 +142,7 @@ class Past:
                 self.points[header.port][stream] = point
 
     def save(self) -> None:
-        """Write the known facts to the file, so that they survive a loss of power."""
+        """Write the known facts to the file `past`, so that they survive a loss of power."""
         write_record(self._path, _Kept(self._offset, self.values, self.points, self.topics))
 
     def _load(self) -> None:

@@ -1,4 +1,4 @@
-"""Lets the worker cut streams, in a thread, so that a slow decoder does not delay other sources."""
+"""Lets a worker cut the bytes of connections into messages, in a thread: a slow decoder delays no other source."""
 
 import queue
 import threading
@@ -12,10 +12,10 @@ from wallaroo_runtime.service._proto import service_pb2 as pb
 
 
 class SplitThread:
-    """Calls the splitter of one source in a thread, for one connection after another.
+    """Calls a source's splitter (its decoder, which finds the ends of messages) for one connection after another.
 
     Args:
-        wake: Called in that thread when there is an answer.
+        wake: Called in the thread of this object when there is an answer.
     """
 
     def __init__(self, splitter: Splitter, config: pb.Source, wake: Callable[[], None]) -> None:
@@ -25,7 +25,7 @@ class SplitThread:
         threading.Thread(target=self._run, name=f"split-{config.port}", daemon=True).start()
 
     def ask(self, connection: Connection, data: bytes) -> None:
-        """Request a cut of a connection's bytes; `answers` yields the result later."""
+        """Request that a connection's bytes are cut into messages; `answers` yields the result later."""
         self._questions.put((connection, data))
 
     def answers(self) -> Iterator[tuple[Connection, Cut | Diagnostic]]:

@@ -1,4 +1,4 @@
-"""Takes visits from users, journals them between messages, and answers when they are safe."""
+"""Takes visits (calls of user code for each key of a state), and writes them to the journal between messages."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ LOST = "ask again once it runs"
 
 
 @dataclass(slots=True)
-class Asked:
+class PendingVisit:
     """A visit whose caller waits; `done` is set when the visit is safe, or can no longer become safe."""
 
     name: str
@@ -30,7 +30,7 @@ class Asked:
 
 
 class VisitIntake:
-    """Takes visits for the event loop of a gateway.
+    """Takes visits from the threads of callers, and answers a caller when the journal has its visit safely.
 
     Args:
         names: Names of the visits that the application takes.
@@ -42,19 +42,19 @@ class VisitIntake:
         self._directory = intake.writer.directory
         self._known = read_visits(self._directory)
         self._done, self._looked_at = read_visited(self._directory).done, 0.0
-        self._asked: deque[Asked] = deque()
-        self._written: list[Asked] = []
+        self._asked: deque[PendingVisit] = deque()
+        self._written: list[PendingVisit] = []
         self._is_closed = False
 
     @property
     def open(self) -> int:
-        """Number of journaled visits that are not done."""
+        """Number of visits in the journal that are not processed yet."""
         done = max(self._intake.committed, self._done)
         unsafe = sum(asked.frame is None or asked.frame.end < 0 for asked in self._written)
         return unsafe + sum(end > done for end in self._known.values())
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
-        """Journal a visit and wait until it is safe. Any thread but the event loop's may call this.
+        """Write a visit to the journal, and wait until it is safe there. Only the event loop may not call this.
 
         Returns:
             Id of the visit.
@@ -71,7 +71,7 @@ class VisitIntake:
         if len(metadata) > MAX_METADATA_BYTES:
             reason = f"its metadata has {len(metadata)} bytes"
             raise RunError.of("R733", name=name, reason=reason, fix=f"give at most {MAX_METADATA_BYTES}")
-        asked = Asked(name, metadata)
+        asked = PendingVisit(name, metadata)
         self._asked.append(asked)
         self._wake()
         if asked.done.wait(seconds) and asked.id:
@@ -83,7 +83,7 @@ class VisitIntake:
         raise RunError.of("R733", name=name, reason=reason, fix="look at the run: sinks, or the disk, may hold it up")
 
     def turn(self) -> None:
-        """Do all work that is due. Called once in every turn of the event loop."""
+        """Write waiting visits to the journal, and answer callers. Called once in every turn of the event loop."""
         while self._asked and self._intake.accepts:
             asked = self._asked.popleft()
             if not asked.is_given_up:
@@ -94,13 +94,13 @@ class VisitIntake:
         if self.open and time.monotonic() >= self._looked_at + LOOK_S:
             self._done, self._looked_at = read_visited(self._directory).done, time.monotonic()
 
-    def _write(self, asked: Asked) -> None:
+    def _write(self, asked: PendingVisit) -> None:
         asked.id = max(max(self._known, default=0) + 1, time.time_ns())
         visit = pb.Visit(id=asked.id, name=asked.name, metadata=asked.metadata)
         asked.frame = self._intake.control(VISIT_PORT, visit.SerializeToString())
         self._written.append(asked)
 
-    def _is_safe(self, asked: Asked) -> bool:
+    def _is_safe(self, asked: PendingVisit) -> bool:
         frame = asked.frame
         if frame is None or not self._intake.has_safe(frame):
             return False

@@ -1,1 +1,1 @@
-"""Implements the commands for Kafka: a broker on this machine, its topics, and clients of any broker."""
+"""Clients of Kafka for commands, gateway and egress, and a broker on this machine."""

@@ -180,7 +180,7 @@ class Broker:
             time.sleep(POLL_S)
 
     def _answers(self) -> bool:
-        """Say whether the broker answers a request. A connection alone proves nothing, since it comes earlier."""
+        """Return whether the broker answers a request. It accepts connections before it can answer."""
         try:
             host = "127.0.0.1" if self._host in ANY else self._host
             with socket.create_connection((host, self._port), timeout=ANSWER_S) as connection:

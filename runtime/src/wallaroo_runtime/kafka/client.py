@@ -1,4 +1,4 @@
-"""Calls Kafka with the extra confluent_kafka, which starts in milliseconds. Kafka's own tools need seconds."""
+"""Calls Kafka with the package confluent_kafka (librdkafka), which starts in milliseconds, unlike Kafka's tools."""
 
 import socket
 import time
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
+PREFIX = "kafka."  # of the options of a source or sink that are settings of Kafka's client; others are for Spark
 CONNECT_S, ANSWER_S, RETRY_S = 5.0, 20.0, 0.1
 EARLIEST, LATEST = -2, -1
 MOST_RECEIVED = (1 << 31) - 1  # of consumers: with librdkafka's limit, records of 100 MB would look like an outage
@@ -75,7 +76,7 @@ def option_refused(part: str, use: str, error: Exception) -> RunError:
 
 
 class Cluster:
-    """A Kafka cluster that a command line or an application names.
+    """Asks the brokers of a Kafka cluster, and turns Kafka's errors into errors for the user.
 
     Args:
         brokers: HOST:PORT of some brokers.
@@ -113,7 +114,7 @@ class Cluster:
             raise self._unanswered(reason="no answer in time") from error
 
     def refused(self, error: "KafkaError", fix: str) -> RunError:
-        """Return the `RunError` for an error of Kafka: R672 if no broker answers, else R727."""
+        """Return the `RunError` for an error of Kafka: R672 if no broker answers, else R727 with the remedy `fix`."""
         codes = self.kafka.KafkaError
         access = codes._AUTHENTICATION, codes._SSL
         is_silent = error.code() in self._silent
@@ -139,7 +140,7 @@ class Cluster:
 
     @contextmanager
     def asking(self) -> "Iterator[AdminClient]":
-        """Yield a client as `admin`, and turn an error of Kafka in the block into the error of `refused`."""
+        """Yield a client that creates and describes topics. Turn errors of Kafka in the block into `RunError`."""
         admin = self.admin()
         with self.translated():
             try:
@@ -175,13 +176,13 @@ class Cluster:
         return sorted(metadata.partitions)
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions, as `all_offsets`."""
+        """Return the first offset of partitions (`EARLIEST`), or the offset that the next record gets (`LATEST`)."""
         return {
             number: at for (_, number), at in self.all_offsets(((topic, each) for each in partitions), kind).items()
         }
 
     def all_offsets(self, partitions: Iterable[tuple[str, int]], kind: int) -> dict[tuple[str, int], int]:
-        """Return offsets of partitions of topics. Retry until the leaders of a new topic's partitions are known.
+        """Return offsets as `offsets`, for partitions of any topics. Retry while a new topic has no leaders yet.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.
@@ -214,7 +215,7 @@ class Cluster:
             return id_of(str(asked[topic].result(ANSWER_S).topic_id))
 
     def has_committed(self, group: str, topic: str) -> bool:
-        """Say whether a consumer group has committed offsets for a topic.
+        """Return whether a consumer group has committed offsets for a topic.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.

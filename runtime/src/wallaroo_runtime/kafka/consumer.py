@@ -1,11 +1,10 @@
 """Configures the Kafka client with which a gateway reads a topic into the journal."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from wallaroo_runtime.kafka.client import MOST_RECEIVED, kafka_client, option_refused
+from wallaroo_runtime.kafka.client import MOST_RECEIVED, PREFIX, kafka_client, option_refused
 
-PREFIX = "kafka."
 # Settings of Kafka's Java client, which reads in micro-batches, with those of this client; empty if it has none.
 RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.poll.records": "", "default.api.timeout.ms": ""}
 DEFAULTS: dict[str, Any] = {
@@ -24,7 +23,7 @@ OWN: dict[str, Any] = {
 
 
 def consumer_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the client settings with which a gateway reads a source: without records of aborted transactions.
+    """Return the settings of librdkafka for the options of a source. Records of aborted transactions are left out.
 
     Args:
         options: Options of the source. Those without `kafka.` are for Spark, which does not read in real-time mode.
@@ -41,17 +40,18 @@ def consumer_settings(options: Mapping[str, str]) -> dict[str, str]:
     return settings
 
 
-def make_consumer(brokers: str, settings: Mapping[str, str], source: str, error_cb: Any = None) -> Any:
-    """Return a consumer that shares no group with other programs.
+def make_consumer(
+    brokers: str, settings: Mapping[str, str], source: str, failed: Callable[[Any], None] = lambda error: None
+) -> Any:
+    """Return the consumer of a source. The gateway assigns partitions to it; no consumer group divides them.
 
     Raises:
         RunError: R716 if the client does not know a setting; R728 if the client is not installed.
     """
     client = kafka_client(f'source "{source}" in real-time mode')
-    noting = {} if error_cb is None else {"error_cb": error_cb}
-    own = {"bootstrap.servers": brokers, "group.id": f"wallaroo-{source}", **OWN}
+    own = {"bootstrap.servers": brokers, "group.id": f"wallaroo-{source}", "error_cb": failed, **OWN}
     try:
-        return client.Consumer({**DEFAULTS, **settings, **own, **noting})
-    except client.KafkaException as error:
+        return client.Consumer({**DEFAULTS, **settings, **own})
+    except (client.KafkaException, TypeError, ValueError) as error:
         part, use = f'source "{source}"', "in real-time mode, confluent_kafka reads"
         raise option_refused(part, use, error) from error

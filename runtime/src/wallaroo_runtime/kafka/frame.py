@@ -9,7 +9,7 @@ from wallaroo.worker._proto import record_pb2
 FRAME_MESSAGES = 8192
 MOST_NAME_BYTES = 65_535  # limit of the format
 ORIGIN_KEY_BYTES = 200  # a dead letter names a record by so many bytes of its key, as in `Origins.java`
-MESSAGE_BYTES = 32  # approximate size of a message without its value
+MESSAGE_BYTES = 32  # approximate size of a message in a frame without key and value
 Pair = tuple[str, bytes | None]
 _U16, _U32 = struct.Struct("<H"), struct.Struct("<I")
 
@@ -24,7 +24,7 @@ def whole_value(
     timestamp_ms: int,
     headers: Iterable[Pair],
 ) -> bytes:
-    """Return a whole record, serialized, to be the value of a message."""
+    """Serialize a record with its key, headers, time and place, for a source whose messages are whole records."""
     record = record_pb2.Record(
         topic=topic, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition, offset=offset
     )
@@ -35,7 +35,7 @@ def whole_value(
 
 
 def encode_headers(pairs: Iterable[Pair]) -> bytes:
-    """Encode the headers of a message for a frame. Headers whose name is too long for the format are left out."""
+    """Encode the headers of a message for a frame. A header whose name is too long for the format is left out."""
     parts: list[bytes] = []
     for name, value in pairs:
         encoded, content = name.encode(), value or b""
@@ -47,7 +47,7 @@ def encode_headers(pairs: Iterable[Pair]) -> bytes:
 def columns_of(
     values: Sequence[bytes | None], keys: Sequence[bytes | None], times: Sequence[int], headers: Sequence[bytes]
 ) -> tuple[int, dict[str, Any]]:
-    """Return the earliest time of messages, and the arguments of `encode_body` for them.
+    """Return the earliest time of messages, and the arguments of `encode_body`, which makes a frame of them.
 
     Args:
         values: Value of each message; None for a tombstone.

@@ -26,10 +26,10 @@ def id_of(text: str) -> str:
 
 
 def is_other(before: str, now: str) -> bool:
-    """Say whether a topic has another id than the topic that was read before; False if an id is not known."""
+    """Return whether a topic has another id than the topic that was read before; False if an id is not known."""
     return bool(before and now) and before != now
 
 
 def other_topic(source: str, topic: str, before: str, now: str, fix: str) -> RunError:
-    """Return the error for a source whose topic is not the topic that was read (R738)."""
+    """Return the error for a source whose topic was deleted and created again since it was read (R738)."""
     return RunError.of("R738", source=source, topic=topic, before=before, now=now, fix=fix)

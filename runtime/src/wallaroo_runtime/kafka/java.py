@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.kafka.client import PREFIX
 
-PREFIX = "kafka."
 _LOGIN = "org.apache.kafka.common.security.{}LoginModule required username={} password={};"
 _MODULES = {"PLAIN": "plain.Plain", "SCRAM-SHA-256": "scram.Scram", "SCRAM-SHA-512": "scram.Scram"}
 _KEYSTORE = {
@@ -22,7 +22,7 @@ _TRUSTSTORE = {"ssl.ca.location": "ssl.truststore.location", "ssl.ca.pem": "ssl.
 
 
 def java_options(options: Mapping[str, str], part: str) -> dict[str, str]:
-    """Return the options of a source or sink for Spark. Options that need no change stay as they are.
+    """Return the options of a source or sink with the client's settings in the names and forms of the Java client.
 
     Args:
         options: Settings of the client, which begin with "kafka.", and options of Spark.

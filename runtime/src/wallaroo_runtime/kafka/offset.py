@@ -15,11 +15,11 @@ class OffsetReader(Protocol):
         """Return the numbers of a topic's partitions."""
 
     def offsets(self, topic: str, partitions: Iterable[int], kind: int) -> dict[int, int]:
-        """Return the first (`EARLIEST`) or the next (`LATEST`) offset of partitions."""
+        """Return the first offset of partitions (`EARLIEST`), or the offset that the next record gets (`LATEST`)."""
 
 
 def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]) -> dict[int, int]:
-    """Return the offset at which reading of each partition begins.
+    """Return the offset at which reading of each partition begins, for starts that a user has chosen.
 
     Args:
         starts: For each partition `start`, `end`, an offset, or `-n` for n records before the end.
@@ -40,7 +40,7 @@ def starting_offsets(asking: OffsetReader, topic: str, starts: Mapping[int, str]
 
 
 def has_content(asking: OffsetReader, topic: str) -> bool:
-    """Say whether a topic has records; False if it does not exist, because the egress will create it.
+    """Return whether a topic has records; False if it does not exist, because the egress will create it.
 
     Raises:
         RunError: R672 if the brokers do not answer.

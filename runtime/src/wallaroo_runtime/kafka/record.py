@@ -159,7 +159,7 @@ def emit(
     partitioner: str = "murmur2",
     partition: int | None = None,
 ) -> dict[int, int]:
-    """Write records to a topic, and wait until Kafka has acknowledged all. Return the number for each partition.
+    """Write records to a topic, and wait until Kafka has acknowledged all. Return their number by partition.
 
     Args:
         records: Records, whose partitions and offsets are ignored.

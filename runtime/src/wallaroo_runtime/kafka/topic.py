@@ -115,7 +115,7 @@ def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]
 
 
 def check_written(cluster: Cluster, topic: str) -> None:
-    """Refuse a topic that does not exist, if the broker says that it creates no topic for a client that writes.
+    """Refuse a sink's topic that does not exist, if the broker's settings say that it creates no topics on demand.
 
     Raises:
         RunError: R673 if the topic is refused; R672 if the brokers do not answer.

@@ -14,7 +14,7 @@ from wallaroo_runtime.checkpoint.integrity import offsets_of
 from wallaroo_runtime.checkpoint.manifest import MICROBATCH, REALTIME, Manifest
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.gateway.source_progress import Past
+from wallaroo_runtime.gateway.source_progress import SourceProgress
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_log import LiveLog
 from wallaroo_runtime.storage.outbox.log import Published, read_base
@@ -282,7 +282,7 @@ class Topics:
         past.topics.update(self._ids)
         past.save()
 
-    def _past(self) -> Past:
-        past = Past(self._journal, self._generators, (), self.ports.values())
+    def _past(self) -> SourceProgress:
+        past = SourceProgress(self._journal, self._generators, (), self.ports.values())
         past.advance(JournalReader(self._journal).end().offset)
         return past

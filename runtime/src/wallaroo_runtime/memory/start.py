@@ -18,7 +18,7 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.plan import compile_topology
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.program.emit import DEADLINE_SECONDS, join_programs, say_nothing
+from wallaroo_runtime.program.emit import join_programs, say_nothing
 from wallaroo_runtime.program.library import library_alone
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology
@@ -97,7 +97,7 @@ def _joined(program: LoadedProgram, args: Sequence[str], tell: Callable[[str], N
     programs = program.application.programs()
     if programs:
         home = Path(program.directory)
-        join_programs(document, programs, home, args, deadline_seconds=DEADLINE_SECONDS, tell=tell)
+        join_programs(document, programs, home, args, tell)
     return load_document(document)
 
 

@@ -1,1 +1,1 @@
-"""Finds the programs of users, runs them as front-ends, builds and packs them."""
+"""Finds the programs of users, runs them to get their topologies, builds and packs them."""

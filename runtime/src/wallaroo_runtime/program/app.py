@@ -36,7 +36,7 @@ class AppKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class App:
-    """An application that exists.
+    """An application argument that was found: its form, and the file or directory that it names.
 
     Attributes:
         path: Absolute path of the file or directory.
@@ -46,6 +46,14 @@ class App:
     kind: AppKind
     path: str
     target: str = ""
+
+    @property
+    def folder(self) -> Path:
+        """Folder of a Python program: of its file, or the folder from which its module is imported."""
+        path = Path(self.path)
+        if self.kind is AppKind.PYTHON_FILE:
+            return path.parent
+        return path.parents[split_app(self.target)[0].count(".") + (path.name == "__init__.py")]
 
 
 def resolve(app: str) -> App:
@@ -85,7 +93,7 @@ def resolve(app: str) -> App:
 
 
 def find_module(name: str) -> str:
-    """Return the file that a program started here would import for a module, or an empty text. Import nothing."""
+    """Return the file that a program started here would import for a module; empty if there is none. Import nothing."""
     search: Iterable[str] | None = [os.getcwd(), *(path or os.getcwd() for path in sys.path)]
     origin = ""
     for part in name.split("."):
@@ -127,10 +135,10 @@ def _no_app(app: str, reason: str) -> RunError:
 def _reason(app: str, path: Path) -> str:
     if path.is_dir():
         return f"the directory has neither a .go file nor {MAIN}"
-    return f"there is no such file or module{hint(path) or _here(path.parent)}"
+    return f"there is no such file or module{hint(path) or _programs_in(path.parent)}"
 
 
-def _here(folder: Path) -> str:
+def _programs_in(folder: Path) -> str:
     """Return the clause `; FOLDER has NAMES` about the programs of a folder; empty if it has no programs."""
     try:
         programs = sorted(each.name for each in folder.iterdir() if not each.name.startswith(".") and _is_program(each))

@@ -61,25 +61,25 @@ def load_application(
     resolved = resolve(app)
     path = Path(resolved.path)
     if resolved.kind not in (AppKind.TOPOLOGY, AppKind.ARCHIVE):
-        return Application(_elsewhere(load_document(declare(emit(resolved, args, tell=tell)))), path)
+        return Application(_with_other_brokers(load_document(declare(emit(resolved, args, tell=tell)))), path)
     archive = read_archive(path) if resolved.kind is AppKind.ARCHIVE else None
     content = archive.topology if archive else read_file(path)
     with findings_in(app):
         declared = load_document(declare(parse(content)))
-    topology = _elsewhere(override(declared, inputs, outputs))
+    topology = _with_other_brokers(override(declared, inputs, outputs))
     check_interface(topology)
     return Application(topology, path, archive)
 
 
-def _elsewhere(topology: Topology) -> Topology:
-    """Return a topology with the brokers that environment variables name, if there are such variables."""
+def _with_other_brokers(topology: Topology) -> Topology:
+    """Return a topology with other addresses of Kafka's brokers, if environment variables have such addresses."""
     return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 
 
 def unused_addresses(topology: Topology, inputs: str, outputs: str, *, is_packed: bool = False) -> list[Diagnostic]:
-    """Return a finding (R743) for `--in` or `--out` if the program has declared none of the option's ports.
+    """Return a finding (R743) for `--in` or `--out` if the program has ignored the option.
 
-    A value without a port is such a value, too: the program has ignored it.
+    That is so if the program has declared none of the ports in the option's value, or if the value has no port.
 
     Args:
         topology: Topology that the program has declared.
@@ -100,7 +100,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str, *, is_packed
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse a topology whose sources and sinks only a PySpark job has, or whose sinks have no port of a receiver.
+    """Refuse a topology that no run can serve: with DataFrames, which only a PySpark job has, or sinks without port.
 
     Raises:
         RunError: P303 or T211, with a finding for each such source or sink.

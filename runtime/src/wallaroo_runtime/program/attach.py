@@ -1,4 +1,4 @@
-"""Uses workers that run already, under a debugger or as part of a larger program: `--attach`."""
+"""Lets a run use workers that run already, under a debugger or as part of a larger program: `--attach`."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -15,7 +15,7 @@ DEADLINE_MS = 24 * 60 * 60 * 1000
 
 
 def attached(topology: Topology, sockets: Mapping[str, Path]) -> Topology:
-    """Return the topology with the command of `attached_worker` for each worker that runs already.
+    """Return the topology with another command for each worker that runs already: it connects to that worker.
 
     Args:
         sockets: Unix sockets of such workers on this machine, by name of the worker.

@@ -77,7 +77,11 @@ def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, 
 
 
 def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) -> dict[str, Any]:
-    """Run the SDK's `overlay` over the program. The files that it writes go to `work`."""
+    """Run the SDK's command `overlay`, which writes prepared copies of the program's files to `work`.
+
+    Returns:
+        The copies by the files that they replace (`replace`), and the packages that need cgo (`cgo`).
+    """
     if not directory.is_dir():
         raise broken(directory, "this is not a directory")
     # The tool is compiled for this machine, whatever the program is built for; it reads the target as its default.

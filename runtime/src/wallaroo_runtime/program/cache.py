@@ -15,7 +15,7 @@ BOUND_BYTES = 1 << 30  # enough for about sixty binaries
 
 
 def cached(place: str, name: str, compile_to: Callable[[Path], object], bound_bytes: int = BOUND_BYTES) -> Path:
-    """Return the path of a binary in the cache, after the compiler has brought it up to date.
+    """Let the compiler bring a binary of the cache up to date, and return the path of the binary.
 
     The go command knows best whether a binary is up to date. So each place has a file that go builds in place. The
     returned file is a hard link to it or a copy of it, named after the hash of the content, so that a running

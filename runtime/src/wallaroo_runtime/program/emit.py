@@ -1,4 +1,4 @@
-"""Runs a front-end in emit mode, as a child process, and returns the topology document."""
+"""Runs a program in mode `emit`, in which it only declares its application, and returns the topology document."""
 
 import json
 import os
@@ -23,7 +23,7 @@ from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
 from wallaroo_runtime.worker.launch import status_text
 from wallaroo_runtime.worker.spec import PYTHON_PLACEHOLDER
 
-DEADLINE_SECONDS = 120.0
+DEADLINE_S = 120.0  # limit for the setup of one program
 STDERR = 2
 
 
@@ -42,47 +42,32 @@ def say_nothing(what: str) -> None:
     """Ignore the text about slow work. This is the default of `tell`."""
 
 
-def emit(
-    app: App,
-    args: Sequence[str],
-    deadline_seconds: float = DEADLINE_SECONDS,
-    *,
-    tell: Callable[[str], None] = say_nothing,
-) -> dict[str, Any]:
+def emit(app: App, args: Sequence[str], tell: Callable[[str], None] = say_nothing) -> dict[str, Any]:
     """Return the topology document of a program, as `emit_all` does."""
-    return emit_all(app, args, deadline_seconds, tell=tell).document
+    return emit_all(app, args, tell).document
 
 
-def emit_all(
-    app: App,
-    args: Sequence[str],
-    deadline_seconds: float = DEADLINE_SECONDS,
-    *,
-    tell: Callable[[str], None] = say_nothing,
-) -> Emitted:
-    """Run a program's front-end, and return the program's declaration. Its output goes to stderr of this process.
+def emit_all(app: App, args: Sequence[str], tell: Callable[[str], None] = say_nothing) -> Emitted:
+    """Run a program in mode `emit`, and return its topology document and the libraries that it uses.
 
-    A Go program is built before. Programs whose components the program uses run in the same way, and their workers are
-    added to the document.
+    The program's output goes to stderr of this process. A Go program is built before. Libraries (programs with
+    components that this program uses) run in the same way, and their workers are added to the document.
 
     Args:
         app: An application of `resolve` that is not a topology.
         args: Arguments of the application's own command line, without a program name.
-        deadline_seconds: Limit for the setup of one program.
         tell: Called with a text before work that may take seconds.
 
     Raises:
         RunError: With exit code 3 and the program's faults (T201, T259 and T260 for components of other programs); with
             exit code 4 if a program cannot be run.
     """
-    result = run_front_end(app, args, deadline_seconds, tell)
+    result = run_front_end(app, args, tell)
     if "library" in result:
         raise RunError([library_alone(app.path)], TOPOLOGY)
     document: dict[str, Any] = result["topology"]
     home = Path(app.path) if app.kind is AppKind.GO_DIRECTORY else Path(app.path).parent
-    programs = result.get("programs", {})
-    libraries = join_programs(document, programs, home, args, deadline_seconds=deadline_seconds, tell=tell)
-    return Emitted(document, libraries)
+    return Emitted(document, join_programs(document, result.get("programs", {}), home, args, tell))
 
 
 def join_programs(
@@ -90,18 +75,15 @@ def join_programs(
     programs: Mapping[str, str],
     home: Path,
     args: Sequence[str],
-    *,
-    deadline_seconds: float,
     tell: Callable[[str], None] = say_nothing,
 ) -> dict[str, App]:
-    """Run the front-ends of other programs, and add their workers to the document of the program that names them.
+    """Run libraries in mode `emit`, and add their workers to the document of the program that names them.
 
     Args:
         document: Document of the program that names the others. The call changes it.
         programs: Targets of the programs, by the names of their workers.
         home: Directory of the program that names the others.
         args: Arguments of the application's own command line.
-        deadline_seconds: Limit for the setup of one program.
         tell: As for `emit_all`.
 
     Returns:
@@ -111,16 +93,14 @@ def join_programs(
         RunError: As `emit_all`.
     """
     libraries = {name: find_library(name, home, target) for name, target in programs.items()}
-    results = {name: run_front_end(library, args, deadline_seconds, tell) for name, library in libraries.items()}
+    results = {name: run_front_end(library, args, tell) for name, library in libraries.items()}
     if libraries:
         join_libraries(document, {name: (libraries[name].path, result) for name, result in results.items()})
     return libraries
 
 
-def run_front_end(
-    app: App, args: Sequence[str], deadline_seconds: float, tell: Callable[[str], None] = say_nothing
-) -> dict[str, Any]:
-    """Return the document that one program writes in mode `emit`, with the commands that start its workers.
+def run_front_end(app: App, args: Sequence[str], tell: Callable[[str], None] = say_nothing) -> dict[str, Any]:
+    """Run one program in mode `emit`, and return its document, with the commands that start its workers.
 
     Raises:
         RunError: As `emit`.
@@ -139,7 +119,7 @@ def run_front_end(
         started = [PYTHON_PLACEHOLDER, "-m", "wallaroo.worker", app.target]
     with tempfile.TemporaryDirectory(prefix="wallaroo-emit-") as folder:
         file = Path(folder) / "topology.json"
-        ending = _run(front_end, args, file, deadline_seconds, app.path)
+        ending = _run(front_end, args, file, app.path)
         result = _read(file, ending, app.path)
     for entry in own_workers(result):
         entry["command"], entry["directory"] = list(started), os.getcwd()
@@ -147,7 +127,7 @@ def run_front_end(
 
 
 def own_workers(result: Any) -> list[Any]:
-    """Return the entries of the program's own workers in its document of mode `emit`."""
+    """Return the entries of workers from the document that a program or library writes in mode `emit`."""
     return [result["library"]["worker"]] if "library" in result else list(result["topology"]["workers"])
 
 
@@ -160,7 +140,7 @@ def _refuse_other_wallaroo(app: App) -> None:
         raise RunError.of("T221", TOPOLOGY, file=file, found=file)
 
 
-def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_seconds: float, path: str) -> str:
+def _run(command: Sequence[str], args: Sequence[str], file: Path, path: str) -> str:
     """Run the front-end until it ends. Return in words how it ended."""
     added = {"WALLAROO_MODE": "emit", "WALLAROO_ARGS": json.dumps(list(args)), "WALLAROO_EMIT_FILE": str(file)}
     sys.stdout.flush()
@@ -178,9 +158,9 @@ def _run(command: Sequence[str], args: Sequence[str], file: Path, deadline_secon
         raise RunError.of("W404", WORKER, path=command[0], reason=err.strerror or str(err), fix=fix) from err
     try:
         with endable(child):
-            status = child.wait(deadline_seconds)
+            status = child.wait(DEADLINE_S)
     except subprocess.TimeoutExpired:
-        reason = f"{path} gave no topology within {deadline_seconds:g} s"
+        reason = f"{path} gave no topology within {DEADLINE_S:g} s"
         fix = "look for an endless loop in its setup"
         raise RunError.of("W401", WORKER, worker="main", reason=reason, fix=fix) from None
     finally:

@@ -21,7 +21,7 @@ _NOT_FETCHED = re.compile(r"(?:module lookup disabled by GOPROXY|Get \"https?://
 
 
 def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> str:
-    """Run a command of the go toolchain and return its output. Notify the user each 10 s.
+    """Run a command of the go toolchain and return its output. If it takes long, notify the user every 10 s.
 
     Args:
         command: The command and its arguments.
@@ -50,7 +50,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Return the output of a command at its end. A long command is reported repeatedly, and killed in the end."""
+    """Wait for a command, and return its output and errors. Notify the user of a slow one, and kill it in the end."""
     begun = time.monotonic()
     try:
         while (seconds := time.monotonic() - begun) <= BUILD_SECONDS:

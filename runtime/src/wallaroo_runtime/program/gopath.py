@@ -1,4 +1,4 @@
-"""Finds the packages that a Go program imports by place: below `src`, as Wallaroo's programs do, or in `vendor`.
+"""Finds the packages that a Go program imports by place: from the folder `src`, as with GOPATH, or from `vendor`.
 
 Since version 1.16 Go finds packages only by modules, and in a workspace it uses only the workspace's vendor folder. So
 each package that a program imports by place becomes a module in the workspace of the build. Packages of the standard
@@ -19,7 +19,7 @@ _CODE = re.compile(
 def packages_by_place(
     program: Path, modules: Mapping[str, Path], standard: Path, sdk: Collection[str], *, has_module: bool
 ) -> dict[str, Path]:
-    """Return the directories of packages that no module of the program has, by the paths that import them.
+    """Return the directories of packages that a program imports from `src` or `vendor`, by their import paths.
 
     Args:
         program: The directory of the main package.
@@ -57,13 +57,13 @@ def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
 
 
 def _is_nested(package: Path, roots: Collection[Path]) -> bool:
-    """Return whether the nearest go.mod above a package is one that the program does not use."""
+    """Return whether a package belongs to another module than the program's: by the nearest go.mod above it."""
     nearest = next(above for above in (package, *package.parents) if above in roots or (above / "go.mod").is_file())
     return nearest not in roots
 
 
 def _place(path: str, folder: Path, program: Path, *, has_module: bool) -> Path | None:
-    """Return the directory of a package that a file in `folder` imports by place; None if there is no such package."""
+    """Return the directory of a package that a file in `folder` imports from `src` or `vendor`; None without one."""
     for above in (folder, *folder.parents):
         if _has_go(directory := above / "vendor" / path):
             return directory

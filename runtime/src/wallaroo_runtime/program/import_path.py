@@ -1,4 +1,4 @@
-"""Finds the modules of the Go SDK that a program imports."""
+"""Recognizes packages of the Go SDK by their import paths, and finds the SDK's modules that a program imports."""
 
 import os
 import re
@@ -26,7 +26,7 @@ def is_sdk(path: str) -> bool:
 
 
 def nested_in(files: Iterable[Path]) -> set[str]:
-    """Return the names of the nested modules that Go files import."""
+    """Return the names of the SDK's nested modules (`NESTED`) that Go files import."""
     texts = (file.read_text(encoding="utf-8", errors="replace") for file in files)
     return {name for text in texts for name in _IMPORT.findall(text)}.intersection(NESTED)
 

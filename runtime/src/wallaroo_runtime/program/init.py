@@ -100,7 +100,7 @@ def _is_of_another_machine(path: str) -> bool:
 
 
 def _built(go: str, directory: Path, workspace: str) -> list[str]:
-    """Return the file that `go build` writes, for a .gitignore: its name is the last part of the program's path."""
+    """Return a line for a .gitignore with the file that `go build` writes; an empty list if there is a folder there."""
     listing = [go, "list", "-e", "-find", "-f", "{{.Target}}", "."]
     name = Path(run_go(listing, directory, go_environment(workspace)).strip()).name
     return [f"/{name}"] if name and not (directory / name).is_dir() else []

@@ -1,4 +1,4 @@
-"""Finds the parts in which a topology differs from its programs, if interface hashes differ."""
+"""Explains why a topology document does not fit its program: lists the steps in which the two differ."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ MAX_LINES = 20
 
 
 def explained(error: RunError, topology: Topology) -> RunError:
-    """Return the error with the differing parts added to each finding about different interface hashes.
+    """Add the differing steps to each finding of an error that says that document and program do not fit.
 
     The worker's program is run once more, in emit mode, to get its declaration. If that fails, the finding has the
     reason.
@@ -28,7 +28,7 @@ def explained(error: RunError, topology: Topology) -> RunError:
 
 @contextmanager
 def explaining(topology: Topology) -> Iterator[None]:
-    """Add the differing parts to errors that the block raises, as `explained` does."""
+    """Add the differing steps to errors that the block raises, as `explained` does."""
     try:
         yield
     except RunError as error:

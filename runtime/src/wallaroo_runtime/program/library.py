@@ -39,7 +39,7 @@ def find_library(worker: str, home: Path, target: str) -> App:
 
 
 def join_libraries(document: dict[str, Any], results: Mapping[str, tuple[str, Json]]) -> None:
-    """Put the workers of libraries into the document of the program that uses them.
+    """Check that libraries have the components that a program names, and add their workers to its document.
 
     Args:
         document: Document of the program. The call changes it.
@@ -123,7 +123,7 @@ def _outputs_text(outputs: Mapping[str, str]) -> str:
 
 
 def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:
-    """Return a worker's entry for the document. In this entry each component has the path of the step that uses it."""
+    """Return the document's entry for the worker of a library, in which each component has the path of its step."""
     known = {component["name"]: component for component in library["components"]}
     components = []
     for step in steps:

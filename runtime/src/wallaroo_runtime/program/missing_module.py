@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> None:
-    """Print the missing modules. Like a worker, it searches neither the directory of this file nor the current one."""
+    """Print which of the modules in `sys.argv` are missing. As in a worker, this file's directory is not searched."""
     if not getattr(sys.flags, "safe_path", False):
         del sys.path[0]
     from importlib.util import find_spec

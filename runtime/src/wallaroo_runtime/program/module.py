@@ -1,4 +1,4 @@
-"""Finds and joins the Go modules of a program: its own module, those of its workspace, and the SDK's."""
+"""Makes the workspace of a Go build from the program's module, the modules of the user's workspace, and the SDK."""
 
 import json
 import os
@@ -57,18 +57,18 @@ def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
 
 
 def sdk_modules(*modules: Path) -> list[Path]:
-    """Return the directories of the installed SDK's modules that the program's modules need."""
+    """Return the directories of the installed SDK's modules that these modules of a program import."""
     files = chain.from_iterable(map(go_files, modules))
     return [sdk_directory(), *(sdk_directory() / name for name in sorted(nested_in(files)))]
 
 
 def _sdk_required() -> set[str]:
-    """Return the paths of the modules that the SDK needs."""
+    """Return the import paths of the modules that the SDK requires."""
     return set(_REQUIRED.findall((sdk_directory() / "go.mod").read_text(encoding="utf-8")))
 
 
 def module_path(directory: Path) -> str:
-    """Return the path of the module in a directory; empty if the directory has no module."""
+    """Return the import path of the module in a directory; empty if the directory has no go.mod."""
     try:
         match = _MODULE_LINE.search((directory / "go.mod").read_text(encoding="utf-8"))
     except OSError:
@@ -133,7 +133,10 @@ def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str
 
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
-    """Return the module path for a program without a go.mod, so that it may import internal packages by place."""
+    """Return the module path for a program without a go.mod, under which it may import `internal` packages.
+
+    Go permits that only to packages below the parent of the folder `internal`.
+    """
     for path, folder in placed.items():
         root = folder.parents[path.count("/")]
         if "internal" in path.split("/") and root in program.parents:
@@ -142,7 +145,7 @@ def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
 
 
 def _placed_modules(placed: Mapping[str, Path], standard: Path, work: Path, replace: dict[str, str]) -> list[Path]:
-    """Return the modules of packages that are found by their place: existing modules, or a new one for a package."""
+    """Return the modules of packages that `packages_by_place` has found. A package without a module gets a new one."""
     modules = []
     for path, folder in placed.items():
         root = find_module(folder)
@@ -183,7 +186,7 @@ def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, st
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
-    """Return whether the copy of a go.mod leaves out a replacement: one of the SDK, or with a missing directory."""
+    """Return whether a build leaves out this `replace` of a go.mod: of the SDK, or with a missing directory."""
     if is_sdk(entry["Old"]["Path"]):
         return True
     path = Path(entry["New"]["Path"])

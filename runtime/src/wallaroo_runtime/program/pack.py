@@ -14,7 +14,6 @@ from functools import partial
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from wallaroo.emit.program import split_app
 from wallaroo_runtime.archive.archive import (
@@ -118,8 +117,8 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Arc
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """A program in an archive.
+class PackedProgram:
+    """A program of an application (the main one, or a library) as its archive has it.
 
     Attributes:
         worker: Name of the program's worker.
@@ -140,14 +139,14 @@ class Packed:
 
 def _program(
     app: App, options: PackOptions, prefix: str, worker: str = "main", *, tell: Callable[[str], None]
-) -> Packed:
+) -> PackedProgram:
     if app.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
         return _python(app, options, prefix, worker)
     return _binaries(app, options, prefix, worker, tell=tell)
 
 
-def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work: Path) -> dict[str, Path]:
-    """Return the wheels that the Python programs need, with the SDK; empty if no program needs wheels."""
+def _dependencies(app: App, packed: Sequence[PackedProgram], options: PackOptions, work: Path) -> dict[str, Path]:
+    """Return the files of the Python programs' requirements and of the SDK; empty if no program has requirements."""
     wanted = {program.requirements for program in packed if program.requirements is not None}
     if not wanted:
         return {}
@@ -159,7 +158,7 @@ def _dependencies(app: App, packed: Sequence[Packed], options: PackOptions, work
     return wheels | {f"{SITE}/wallaroo/{name}": path for name, path in _sdk().items()}
 
 
-def _platforms(output: Path, packed: Sequence[Packed]) -> tuple[str, ...]:
+def _platforms(output: Path, packed: Sequence[PackedProgram]) -> tuple[str, ...]:
     """Return the platforms on which all programs run; empty for all platforms."""
     limited = [program.platforms for program in packed if program.platforms]
     common = [name for name in limited[0] if all(name in each for each in limited)] if limited else []
@@ -173,23 +172,19 @@ def _in_archive(name: str) -> str:
     return f"{ARCHIVE_PLACEHOLDER}/{name}".rstrip("/")
 
 
-def _python(app: App, options: PackOptions, prefix: str, worker: str) -> Packed:
+def _python(app: App, options: PackOptions, prefix: str, worker: str) -> PackedProgram:
     target, function = split_app(app.target)
     suffix = f":{function}" if app.target != target else ""
     source = f"{prefix}{SOURCE}"
     if app.kind is AppKind.PYTHON_FILE:
-        directory = Path(app.path).parent
         target = _in_archive(f"{source}/{Path(app.path).name}")
-    else:
-        depth = target.count(".") + (Path(app.path).name == "__init__.py")
-        directory = Path(app.path).parents[depth]
     command = [PYTHON_PLACEHOLDER, "-m", "wallaroo.worker", target + suffix]
-    include = options.include if not prefix else ()
+    include, directory = options.include if not prefix else (), app.folder
     files = {f"{source}/{path.relative_to(directory)}": path for path in _sources(directory, include)}
     usual = directory / REQUIREMENTS
     requirements = options.requirements or (usual if usual.is_file() else None)
     platforms = tuple(f"linux-{architecture}" for architecture in sorted(options.architectures)) if requirements else ()
-    return Packed(worker, files, command, _in_archive(source), platforms, requirements)
+    return PackedProgram(worker, files, command, _in_archive(source), platforms, requirements)
 
 
 def _sources(directory: Path, include: Sequence[str]) -> set[Path]:
@@ -222,7 +217,9 @@ def _sdk() -> dict[str, Path]:
     return {str(path.relative_to(root)): path for path in files}
 
 
-def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell: Callable[[str], None]) -> Packed:
+def _binaries(
+    app: App, options: PackOptions, prefix: str, worker: str, *, tell: Callable[[str], None]
+) -> PackedProgram:
     if app.kind is AppKind.GO_DIRECTORY:
         architectures = sorted(options.architectures)
         tell(f"compiling Go in {app.path} for {' and '.join(architectures)}; --arch limits it to fewer")
@@ -234,7 +231,7 @@ def _binaries(app: App, options: PackOptions, prefix: str, worker: str, *, tell:
         built = {this_platform(): Path(app.path)}
     files = {f"{prefix}{BIN}/{platform}/worker": path for platform, path in built.items()}
     command = [_in_archive(f"{prefix}{BIN}/{PLATFORM_PLACEHOLDER}/worker")]
-    return Packed(worker, files, command, _in_archive(prefix), tuple(built))
+    return PackedProgram(worker, files, command, _in_archive(prefix), tuple(built))
 
 
 def _member(name: str, path: Path) -> Member:
@@ -281,5 +278,4 @@ def _entry(member: Member) -> tarfile.TarInfo:
 
 
 def _unpackable(path: Path, reason: str, fix: str) -> RunError:
-    values: dict[str, Any] = {"path": path, "reason": reason, "fix": fix}
-    return RunError.of("R658", **values)
+    return RunError.of("R658", path=path, reason=reason, fix=fix)

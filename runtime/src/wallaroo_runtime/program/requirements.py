@@ -21,7 +21,7 @@ SHOWN_LINES = 5
 
 
 def python_version() -> str:
-    """Return the version of Python for which wheels are fetched: that of this interpreter, e.g. `3.11`."""
+    """Return the version of Python for which wheels are fetched: this interpreter's, e.g. `3.11`."""
     return "{}.{}".format(*sys.version_info[:2])
 
 
@@ -55,7 +55,7 @@ def fetch_wheels(requirements: Path, platforms: Sequence[str], folder: Path) -> 
 
 
 def worker_requirements() -> list[str]:
-    """Return the requirements of the SDK's worker, from its distribution."""
+    """Return the requirements of the SDK's extra `worker`, from the metadata of its distribution."""
     requirements = metadata.requires(SDK) or []
     return [text.partition(";")[0].strip() for text in requirements if re.search(r"extra == .worker.", text)]
 

@@ -1,4 +1,4 @@
-"""Finds the Go SDK and the go command."""
+"""Finds the installed Go SDK and the go command."""
 
 import re
 import shutil

@@ -1,4 +1,4 @@
-"""Detects changes of a program's files."""
+"""Detects changes of a program's source files, for a run that restarts when the program changes."""
 
 import os
 import time
@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from wallaroo.emit.program import split_app
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import AppKind, resolve
 from wallaroo_runtime.program.module import find_module
@@ -18,7 +17,7 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 
 
 class ProgramFiles:
-    """Detects whether the source files of a program have changed since the program was loaded.
+    """Detects whether the source files of a program have changed since its last load.
 
     A Python program has the Python files in its folder, and in the folders below, down to folders without Python files.
     For a module, the folder is the one from which the module is imported. A Go program has the Go files of its module.
@@ -41,7 +40,7 @@ class ProgramFiles:
 
     def __init__(self, app: str) -> None:
         self._app, self._looked_at = app, time.monotonic()
-        self._loaded = self._last = seen(app)
+        self._loaded = self._last = file_states(app)
 
     def have_changed(self, settle_s: float = LOOK_S) -> bool:
         """Return whether the files have changed since the last True, and no file is still being written.
@@ -52,14 +51,14 @@ class ProgramFiles:
         """
         if time.monotonic() - self._looked_at < settle_s:
             return False
-        before, self._last, self._looked_at = self._last, seen(self._app), time.monotonic()
+        before, self._last, self._looked_at = self._last, file_states(self._app), time.monotonic()
         if self._last == self._loaded or (settle_s and self._last != before):
             return False
         self._loaded = self._last
         return True
 
 
-def seen(app: str) -> dict[str, tuple[int, int]]:
+def file_states(app: str) -> dict[str, tuple[int, int]]:
     """Return time of change and size of each file of a program, by path; empty if there is no such program now."""
     states = {}
     try:
@@ -75,11 +74,8 @@ def seen(app: str) -> dict[str, tuple[int, int]]:
 def _files(app: str) -> Iterator[Path]:
     program = resolve(app)
     path = Path(program.path)
-    if program.kind is AppKind.PYTHON_MODULE:
-        depth = split_app(program.target)[0].count(".") + (path.name == "__init__.py")
-        yield from _of_folder(path.parents[depth], PYTHON, needs_some=True)
-    elif program.kind is AppKind.PYTHON_FILE:
-        yield from _of_folder(path.parent, PYTHON, needs_some=True)
+    if program.kind in (AppKind.PYTHON_FILE, AppKind.PYTHON_MODULE):
+        yield from _of_folder(program.folder, PYTHON, needs_some=True)
     elif program.kind is AppKind.GO_DIRECTORY:
         yield from _of_folder(find_module(path) or path, GO, needs_some=False)
     else:

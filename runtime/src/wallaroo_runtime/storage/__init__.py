@@ -1,1 +1,1 @@
-"""Journal, staging and outbox, in files or at a service."""
+"""Reads and writes the files of journal, staging and outbox, or calls the services that have them."""

@@ -1,4 +1,4 @@
-"""Declares the places of a run's journal and output. A place is a directory or a service."""
+"""Declares where a run has its journal and its output: in directories, or at a gateway and an egress."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ DriverOutput: TypeAlias = "Outbox | RemoteOutbox"  # the output as the driver us
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
-    """The place of a journal.
+    """Where a run has a journal: in a directory, or at a gateway that serves it.
 
     Attributes:
         directory: Directory of the journal, if tasks and driver read its files.
@@ -39,7 +39,7 @@ class JournalPlace:
 
 @dataclass(frozen=True, slots=True)
 class OutputPlace:
-    """The place of output.
+    """Where a run has its output: in directories that the driver writes, or at an egress.
 
     Attributes:
         staging: Directory of staged files.
@@ -65,7 +65,7 @@ class OutputPlace:
             Path(file.path).unlink(missing_ok=True)
 
     def open(self, ports: Collection[int] | None = None) -> DriverOutput:
-        """Return the output for the driver, and remove staged files of earlier runs.
+        """Open the outbox for the driver, which publishes to it, and remove staged files of earlier runs.
 
         Args:
             ports: Ports of the existing sinks; output that is kept for other ports is removed. None removes nothing.

@@ -1,4 +1,4 @@
-"""The progress of a query: from a checkpoint of Spark, and from the counts of a running query."""
+"""The progress of a query: from the plans in Spark's checkpoint, and from the counts of a running query."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ Topics = Mapping[str, Mapping[int, int]]  # offset of each partition, by topic
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a query.
+    """The progress of a query: offsets in its sources, and counts of messages.
 
     Attributes:
         messages_in: Number of processed messages of the journal, since the checkpoint began.
@@ -65,7 +65,7 @@ class Progress:
 
 
 def progress_at(offsets: bytes) -> Progress:
-    """Return the progress of a query at the end of a micro-batch, from its plan."""
+    """Return the progress of a query at the end of a micro-batch, from Spark's file `offsets/<batch>`."""
     _version, _metadata, *lines = offsets.decode("utf-8").splitlines()
     sources = [json.loads(line) for line in lines if line != "-"]
     return replace(Progress().reached(sources), topics=_topics(sources))
@@ -114,7 +114,7 @@ def _topics(offsets: Iterable[Any]) -> Topics:
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:
-    """Plan a micro-batch that ends at other offsets of topics, so that the micro-batch after it begins there.
+    """Write the plan of a micro-batch that ends at other offsets of topics, so that the next one begins there.
 
     If sources go on where records are gone, Spark passes over the records before the offset at which the last
     micro-batch ended. A planned micro-batch keeps the offsets of all other sources, since it may have been published.

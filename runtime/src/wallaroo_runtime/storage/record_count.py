@@ -42,7 +42,7 @@ def read_counted(directory: Directory) -> Counted:
 
 @dataclass(slots=True)
 class RecordCount:
-    """Counts each micro-batch once, even if it is repeated after a kill.
+    """Counts the messages of Spark's own sources and sinks: of each micro-batch once, even if it is repeated.
 
     Attributes:
         directory: The checkpoint; None if the counts are not kept.

@@ -54,7 +54,7 @@ class RemoteOutbox:
         return int(status.published)
 
     def fresh_letters(self, known: int) -> pb.StatusReply | None:
-        """Return a status with the dead letters after the known ones; None if the egress is away now."""
+        """Return a status with the dead letters after letter number `known`; None if the egress does not answer now."""
         try:
             request = pb.StatusRequest(epoch=self._epoch, known_letter=known)
             reply: pb.StatusReply = self._client.look("Status", request, LOOK_S)
@@ -63,7 +63,7 @@ class RemoteOutbox:
         return reply
 
     def size(self) -> int:
-        """Return the bytes of all files that are not delivered yet."""
+        """Return the total size of the files that are not delivered yet."""
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).backlog_bytes)
 
     def read_staged(self, file: StagedFile) -> Iterator[bytes]:
@@ -78,7 +78,7 @@ class RemoteOutbox:
 
 
 def staged_message(file: StagedFile) -> pb.StagedFile:
-    """Return the descriptor of a file as a message of the protocol. Services name files of their staging."""
+    """Return the descriptor of a file as a message of the protocol. It has no folder: the egress knows its own."""
     return pb.StagedFile(
         port=file.port,
         name=Path(file.path).name,

@@ -1,4 +1,4 @@
-"""Reads and writes the log of a bucket's states, without the user's code.
+"""Reads and writes the log of a bucket (the changes of its states), without the user's code.
 
 An entry of the log is a frame (section 2 of `topology-schema/SPECIFICATION.md`).
 """
@@ -17,7 +17,7 @@ StateValue = tuple[int, bytes]  # the encoding and the bytes of a state
 
 
 def latest_states(entries: Iterable[bytes]) -> dict[StateKey, StateValue]:
-    """Return the states at the end of a log; keys without state are left out.
+    """Return the states after all entries of a log; keys whose state was deleted are left out.
 
     Raises:
         RunError: R664 if an entry is damaged.

@@ -1,1 +1,1 @@
-"""Submits applications with `spark-submit`."""
+"""Starts drivers of applications: on this machine, or with `spark-submit` on a cluster."""

@@ -1,4 +1,4 @@
-"""Keeps a driver on this machine running; or runs spark-submit for a driver on the cluster, and reports its states.
+"""Starts a driver again when it fails on this machine. Runs spark-submit for a cluster, and reports the states.
 
 The output of spark-submit and YARN's client is long. The user gets a line for each change of state instead and, if the
 application has failed, one error with the exit code of the driver.
@@ -97,14 +97,11 @@ class DriverKeeper:
         if self._missed:
             child.send_signal(self._missed)
         if os.read(ready, 1):  # nothing if the driver ends before
-            self._note_ready(child.pid)
+            self._was_ready = True
+            if self._restarts:
+                supervise(child.pid)
         os.close(ready)
         return child.wait()
-
-    def _note_ready(self, driver: int) -> None:
-        self._was_ready = True
-        if self._restarts:
-            supervise(driver)
 
     def _forward(self, number: int, frame: Any) -> None:
         self._stopped.number = self._stopped.number or number
@@ -175,16 +172,12 @@ class Submission:
         if not self._application and (match := ASSIGNED.search(line)):
             self._application = match[1] or match[2]
             self._note(f"{self._application} is submitted; {self._remedy('logs')} shows what it says")
-        if match := REPORT.search(line):
-            self._tell(match[1])
-
-    def _tell(self, state: str) -> None:
-        if state != self._state:
-            self._state = state
-            self._note(f"{self._application}: {state.lower()}")
+        if (match := REPORT.search(line)) and match[1] != self._state:
+            self._state = match[1]
+            self._note(f"{self._application}: {self._state.lower()}")
 
     def _remedy(self, verb: str) -> str:
-        """Return the command of the cluster's tool that shows the application's logs, or ends the application."""
+        """Return the command that shows the application's logs (`logs`), or ends the application (`kill`)."""
         return f"`{self._tools[verb]} {self._application}`"
 
     def _failure(self, code: int) -> RunError:

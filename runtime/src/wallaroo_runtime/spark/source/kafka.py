@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import CORRECT, EARLIEST, LATEST, check_answer
+from wallaroo_runtime.kafka.client import CORRECT, EARLIEST, LATEST, PREFIX, check_answer
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
-from wallaroo_runtime.kafka.java import PREFIX, java_options
+from wallaroo_runtime.kafka.java import java_options
 from wallaroo_runtime.kafka.offset import check_partitions, lost_records, starting_offsets
 from wallaroo_runtime.kafka.topic import AUTO_CREATE, NOT_CREATED
 from wallaroo_runtime.spark.failure.cause import causes_of

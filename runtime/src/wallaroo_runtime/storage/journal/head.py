@@ -17,7 +17,7 @@ _TRIES = 100
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A frame boundary of a journal.
+    """A place between two frames of a journal.
 
     Attributes:
         offset: Number of frame bytes from the beginning of the journal.
@@ -37,7 +37,7 @@ def pack_head(position: Position) -> bytes:
 
 
 def read_head(directory: Path) -> Position | None:
-    """Return the content of the file `head`; None if the file is missing or not whole."""
+    """Return the end of a journal's readable part, from its file `head`; None if that is missing or not whole."""
     try:
         descriptor = os.open(directory / "head", os.O_RDONLY)
     except FileNotFoundError:

@@ -4,7 +4,6 @@ import os
 from bisect import bisect_right
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from wallaroo.message.frame import split_frames
@@ -23,16 +22,8 @@ from wallaroo_runtime.storage.journal.segment import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Range:
-    """A part of a journal between two frame boundaries, which are offsets."""
-
-    start: int
-    end: int
-
-
 class JournalReader:
-    r"""Reads the bytes that the writer of a journal has made safe. They never change.
+    r"""Reads the frames of a journal that its writer has made readable. These bytes never change.
 
     A reader holds no file open between calls, and can be pickled.
 
@@ -81,9 +72,9 @@ class JournalReader:
         return None
 
     def limit(self, start: Position, max_bytes: int) -> Position:
-        """Return the last frame boundary within `max_bytes` after `start`, but at least the end of the first frame.
+        """Return the end of a micro-batch that begins at `start`: the last frame boundary within `max_bytes`.
 
-        If no frame follows `start`, return the end of the journal.
+        The micro-batch has at least one frame. If no frame follows `start`, return the end of the journal.
 
         Raises:
             RunError: R698 if the journal is damaged or missing.
@@ -100,7 +91,7 @@ class JournalReader:
         return chosen or end
 
     def next_sequence(self, offset: int) -> int:
-        """Return the sequence of the first frame after an offset; -1 if there is no frame.
+        """Return the sequence (number) of the first message after an offset; -1 if no frame follows.
 
         Raises:
             RunError: R698 if the journal is damaged or missing.
@@ -108,22 +99,21 @@ class JournalReader:
         pieces = self.read(offset, self.end().offset)
         return next((header.sequence for piece in pieces for header, *_ in split_frames(piece)), -1)
 
-    def split(self, start: int, end: int, parts: int) -> list[Range]:
-        """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size.
+    def split(self, start: int, end: int, parts: int) -> list[int]:
+        """Cut [start, end) at frame boundaries into at most `parts` ranges of about the same size, for tasks.
+
+        Returns:
+            The end of each range.
 
         Raises:
             RunError: R698 if the journal is damaged or missing.
         """
-        if start >= end:
-            return []
-        ranges: list[Range] = []
-        begin = start
+        ends: list[int] = []
         for offset, _ in self._boundaries(start, end):
             # Cut where the next target, a multiple of size / parts, has been reached.
-            if (offset - start) * parts >= (end - start) * (len(ranges) + 1) and offset < end:
-                ranges.append(Range(begin, offset))
-                begin = offset
-        return [*ranges, Range(begin, end)]
+            if offset == end or (offset - start) * parts >= (end - start) * (len(ends) + 1):
+                ends.append(offset)
+        return ends
 
     def read(self, start: int, end: int, chunk_bytes: int = 1024 * 1024) -> Iterator[bytes]:
         """Yield the verified frames of [start, end), in pieces of whole frames.

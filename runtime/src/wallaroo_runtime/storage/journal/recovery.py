@@ -78,14 +78,14 @@ def whole_end(directory: Path) -> int:
 
 
 def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tuple[int, int, Scan]:
-    """Return the head's offset, the index of the last segment to keep, and the undamaged part of that segment."""
+    """Return the offset in `head`, the index of the last segment to keep, and the undamaged part of that segment."""
     safe = segments[-1].base if head is None else head.offset
     first = _first_to_verify(directory, segments, safe)
     return safe, *_verify(segments, first, safe)
 
 
 def _messages(segments: list[Segment], head: Position | None, end: int) -> int:
-    """Return the number of messages before `end`: the head's count, and the messages after the head."""
+    """Return the number of messages before `end`: count those after the offset in `head`, which has the others."""
     start, messages = (segments[0].base, 0) if head is None else (head.offset, head.messages)
     if head is None and start:
         reason = f"the file head is lost or not whole; only it knows how many messages there were before {start}"
@@ -103,7 +103,7 @@ def _shown(journal_id: int | None) -> str:
 
 
 def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int:
-    """Return the index of the segment with the head's offset. All segments before it must be complete."""
+    """Return the index of the segment that contains the offset in `head`. Earlier segments must be complete."""
     if segments[0].base > safe:
         raise damaged(segments[0].path, safe, f"the first segment begins at {segments[0].base}; the head is at {safe}")
     if segments[0].base > (committed := read_committed(directory)):

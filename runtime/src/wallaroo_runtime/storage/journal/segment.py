@@ -20,7 +20,7 @@ _BLOCK_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A segment file; `base`, its name, is the offset of its first frame."""
+    """A file of a journal; `base`, its name, is the offset of its first frame."""
 
     path: Path
     base: int
@@ -32,7 +32,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class SegmentHeader:
-    """The first 32 bytes of a segment."""
+    """The header of a segment: offset and sequence of its first frame, and the id of the journal."""
 
     base: int
     sequence: int
@@ -162,12 +162,12 @@ def frame_boundaries(descriptor: int, segment: Segment, start: int, stop: int) -
 
 
 def other_journal(path: Path, expected: str, actual: str) -> RunError:
-    """Return the error for a journal that is not the one that the checkpoint refers to."""
+    """Return the error for a journal with another id than the checkpoint refers to."""
     return RunError.of(
         "R698", what=f"journal {path}", reason=f"the checkpoint refers to journal {expected}; found {actual}"
     )
 
 
 def damaged(path: Path, offset: int, reason: str) -> RunError:
-    """Return the error for a journal that lost or changed safe bytes."""
+    """Return the error for a journal that lost or changed bytes that were safe on disk (R698)."""
     return RunError.of("R698", what=f"journal {path} at offset {offset}", reason=reason)

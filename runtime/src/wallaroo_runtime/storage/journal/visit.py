@@ -1,6 +1,7 @@
-"""Two files about the latest visits of a journal: `visits` has the positions of visits, `visited` their counts.
+"""Two files about the latest visits (calls of user code for each key of a state): their positions and their counts.
 
-The files only serve questions about visits, so they may be lost. The visits themselves are frames of the journal.
+`visits` has the positions in the journal, `visited` the counts. The files only serve questions about visits, so they
+may be lost. The visits themselves are frames of the journal.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """The content of `visits`: the positions of visits. The gateway writes the file.
+    """The content of `visits`: the positions of visits in the journal. The gateway writes the file.
 
     Attributes:
         ends: Offset after the frame of each visit, by its id, in order.
@@ -50,12 +51,12 @@ def read_visits(directory: Path) -> dict[int, int]:
 
 
 def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
-    """Write the positions of a journal's latest visits."""
+    """Write where a journal has its latest visits, so that a caller can later ask whether they are processed."""
     write_record(directory / VISITS, Visits(_latest(ends)), durable=False)
 
 
 def read_visited(directory: Path) -> Visited:
-    """Return the counts of a journal's latest visits."""
+    """Return the counts of a journal's latest visits; no counts if the file is missing or damaged."""
     with suppress(RunError):
         return read_record(directory / VISITED, Visited) or Visited()
     return Visited()

@@ -1,4 +1,4 @@
-"""Writes a journal."""
+"""Writes a journal: appends frames, syncs them to disk, and removes the processed part."""
 
 import os
 import threading
@@ -74,9 +74,10 @@ class JournalWriter:
     ) -> int:
         """Append one frame of `count` messages, by default with the framing that they had on the wire.
 
-        Return the offset at which the frame's segment begins.
-
         A frame for one of `CONTROL_PORTS` is not counted as a message, but gets a sequence number.
+
+        Returns:
+            The offset at which the frame's segment begins.
 
         Raises:
             OSError: The frame could not be written; nothing of it is left. `NO_ROOM` has the `errno` of a full disk.
@@ -127,7 +128,7 @@ class JournalWriter:
         self._move_head(position)
 
     def publish(self) -> None:
-        """Let readers see all appended frames, which need not survive a loss of power."""
+        """Let readers see all appended frames without a sync: they may not survive a loss of power."""
         for old in self._retired:
             os.close(old)
         self._retired = []
@@ -140,7 +141,7 @@ class JournalWriter:
         self._moved(position)
 
     def remove_committed(self, before: Callable[[int], None]) -> int:
-        """Remove the segments that are no longer needed. The last segment always stays.
+        """Remove the segments (files of the journal) whose messages are all processed. The last segment always stays.
 
         Args:
             before: Called with the offset below which everything will be removed.
@@ -161,7 +162,7 @@ class JournalWriter:
         return committed
 
     def close(self) -> None:
-        """Make everything safe, and release the journal for another writer."""
+        """Sync everything to disk, and release the journal for another writer."""
         try:
             self.sync()
             os.fsync(self._head)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from wallaroo.message.frame import read_header
 from wallaroo_runtime.storage.outbox.live import OUTPUT, LiveReader, first_offset
-from wallaroo_runtime.storage.outbox.live_state import Read, read_last
+from wallaroo_runtime.storage.outbox.live_state import LastSegment, read_last
 from wallaroo_runtime.storage.outbox.log import Base, LogReader, OutboxFile, OutboxRecord, damaged
 from wallaroo_runtime.storage.outbox.position import SinkPosition, read_position
 
@@ -72,7 +72,7 @@ def _check_count(directory: Path, expected: tuple[int, int], counted: int, name:
         raise damaged(directory, f"{name}: it counts {counted} messages before; the log {counts}")
 
 
-def _check_live(directory: Path, port: int, position: SinkPosition, live: Read) -> None:
+def _check_live(directory: Path, port: int, position: SinkPosition, live: LastSegment) -> None:
     """Compare the position of a sink with the live log, and read its undelivered part."""
     if position.live > live.end:
         raise damaged(directory, f"position-{port} is at {position.live} of the live log, which ends at {live.end}")

@@ -1,4 +1,4 @@
-"""Reads the dead letters of a running query from the files that the egress writes."""
+"""Finds new dead letters of real-time mode in the files that the egress writes."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -20,11 +20,11 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds dead letters that are written after the creation of this object, but not those of sinks.
+    """Finds dead letters that are written after the creation of this object, except those of Kafka sinks.
 
     Args:
         folder: Folder to which the egress writes the dead letters, a file for each micro-batch.
-        add: Gets new dead letters and the number of all new dead letters, which may be higher.
+        add: Called with new dead letters, and with the number of all new dead letters, which may be higher.
 
     Attributes:
         count: Number of dead letters that were found.

@@ -1,7 +1,7 @@
-"""The live log: output of micro-batches that are still running, in the order in which it must be delivered.
+"""The live log: output of real-time mode, which does not wait for the end of its micro-batch, in order.
 
 It is in the folder `live` of the outbox, in segments `<base offset, 20 digits>.live` of entries. The first entry of a
-segment has the facts of all earlier segments. The file `head` has the end of the log's safe part.
+segment has the state after all earlier segments. The file `head` has the end of the log's safe part.
 """
 
 import os
@@ -28,11 +28,11 @@ _BLOCK_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the live log.
+    """An entry of the live log: a frame of output, or a line about the segment or the task attempt that begins.
 
     Attributes:
-        kind: BEGIN for a line with the known facts at the beginning of a segment, OPENING for a line with the attempt
-            whose output follows, OUTPUT for a frame.
+        kind: BEGIN for a line with the state of the log at the beginning of a segment, OPENING for a line with the
+            attempt whose output follows, OUTPUT for a frame.
         port: Port of the frame; 65535 for dead letters.
         bucket: Bucket whose state gave the output; -1 for a stage without state.
         partition: Spark's partition that delivered the output.
@@ -60,7 +60,7 @@ class Entry:
         return self.offset + ENTRY_BYTES + len(self.content)
 
     def head(self) -> bytes:
-        """Return the bytes in front of the content."""
+        """Return the header of the entry, which comes before the content."""
         numbers = (self.port, self.bucket, self.partition, self.skip, len(self.content), self.sequence, self.count)
         head = _HEADER.pack(_MAGIC, self.kind, 0, *numbers)
         return head + _CHECKSUM.pack(zlib.crc32(head))
@@ -75,7 +75,7 @@ class Entry:
             return False
 
     def line(self) -> dict[str, Any] | None:
-        """Return the content of a line; None if it is damaged."""
+        """Return the parsed content of an entry that has a line; None if the line is damaged."""
         return unpack_line(self.content.rstrip(b"\n"))
 
 
@@ -85,11 +85,6 @@ class LiveSegment:
 
     path: Path
     base: int
-
-    @property
-    def end(self) -> int:
-        """Offset at the current end of the segment."""
-        return self.base + self.path.stat().st_size
 
 
 def segment_at(directory: Path, base: int) -> LiveSegment:
@@ -112,13 +107,13 @@ def live_segments(directory: Path) -> list[LiveSegment]:
 
 
 def first_offset(outbox: Path) -> int:
-    """Return the offset at which the existing part of an outbox's live log begins."""
+    """Return the offset at which the first segment of an outbox's live log begins; 0 if there is none."""
     segments = live_segments(outbox / FOLDER)
     return segments[0].base if segments else 0
 
 
 def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
-    """Read the entry at `at` of a block.
+    """Read the entry that begins at index `at` of a block of the live log.
 
     Returns:
         The entry, None if the block does not have all of it; and its size, as far as that is known.

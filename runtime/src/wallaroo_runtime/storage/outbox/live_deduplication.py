@@ -1,4 +1,4 @@
-"""Finds the results of running micro-batches that a stream repeats, so that each result is delivered once.
+"""Finds the results that a task repeats after a failure in real-time mode, so that each result is delivered once.
 
 A result is identified by port, bucket, sequence, and index among the results of that sequence. The results of a bucket
 for a port come in order of sequences. A repeated micro-batch gives the same results, perhaps in other frames. So a mark
@@ -22,7 +22,7 @@ class OutOfOrderError(ValueError):
 
 @dataclass(slots=True)
 class StreamRun:
-    """The counts of a stream's messages so far.
+    """Counts the results and dead letters of one stream (call of `Deliver`), to find out which ones are repeated.
 
     Attributes:
         marks: Last sequence of each place, and the number of results of that sequence that came.
@@ -33,7 +33,7 @@ class StreamRun:
     letters: dict[Mark, int] = field(default_factory=dict)
 
     def take(self, place: Place, sequences: Sequence[int], first: int, delivered: Mark) -> tuple[int, Mark]:
-        """Count the messages of a frame.
+        """Count the results in a frame, and find the number of those that were delivered before.
 
         Args:
             place: Port and bucket of the messages.
@@ -64,11 +64,11 @@ class StreamRun:
         return low + min(max(count - before, 0), high - low), mark
 
     def forget_letters(self, sequence: int) -> None:
-        """Forget dead letters of input before a sequence."""
+        """Forget dead letters of messages before number `sequence`, which cannot come again."""
         self.letters = since(self.letters, sequence)
 
     def take_letters(self, bucket: int, frame: Frame, delivered: Mapping[Mark, int]) -> tuple[bytes, int]:
-        """Count the dead letters of a frame. Dead letters may come in any order.
+        """Count the dead letters in a frame, and select the new ones. Dead letters may come in any order.
 
         Args:
             frame: Frame with the dead letters.
@@ -100,5 +100,5 @@ class StreamRun:
 
 
 def since(letters: Mapping[Mark, int], sequence: int) -> dict[Mark, int]:
-    """Return the counts of dead letters from a sequence on."""
+    """Return the counts of the dead letters of input from a sequence on."""
     return {mark: count for mark, count in letters.items() if mark[1] >= sequence}

@@ -1,8 +1,8 @@
-"""Writes the live log: only the egress appends, and one sync makes all appended entries safe."""
+"""Writes the live log (output of real-time mode): only the egress appends, and one sync makes all entries safe."""
 
 import os
 import threading
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from wallaroo.diagnostic.fault import reach
@@ -29,10 +29,10 @@ class LiveLog:
         segment_bytes: A segment that has so many bytes gets no more entries.
 
     Attributes:
-        state: Facts of the log up to its end.
+        state: State of the log at its end.
         end: Offset at which the log ends.
         safe: Offset up to which the log survives a loss of power.
-        dropped: Number of repeated messages that were not appended, counted by `Delivering`.
+        dropped: Number of repeated messages that were not appended, counted by `AttemptReceiver`.
         fault: Error of a failed sync, after which the log must be opened again, because the content of the disk is not
             known; else None.
 
@@ -63,7 +63,7 @@ class LiveLog:
         sync_directory(self.directory)
 
     def open(self, writer: AttemptWriter) -> None:
-        """Append an entry for the writer that delivers from now on.
+        """Append an entry for the task attempt that delivers from now on.
 
         The entry is needed because a loss of power can remove Spark's newest commit. Then input is repeated from the
         beginning of an earlier stream, and the dead letters of that stream stay in their file.
@@ -73,8 +73,7 @@ class LiveLog:
         """
         path = self._letters / writer.letters
         size = path.stat().st_size if path.exists() else 0
-        names = {name: getattr(writer, name) for name in AttemptWriter.__dataclass_fields__}
-        self._opened = self.append(Entry(OPENING, sequence=size, content=pack_line(names))).end
+        self._opened = self.append(Entry(OPENING, sequence=size, content=pack_line(asdict(writer)))).end
 
     def append(self, entry: Entry) -> Entry:
         """Append an entry, and return it with its offset in the log.
@@ -102,7 +101,7 @@ class LiveLog:
             raise OSError(self.fault.errno, self.fault.strerror, str(self.directory))
 
     def _write_letters(self, entry: Entry) -> None:
-        """Write dead letters to their file. The log keeps them, too, until the file is safe."""
+        """Write dead letters to their file. The log keeps a copy until the file is synced to disk."""
         name = self.state.writers[entry.partition].letters
         if self.safe < self._opened:
             self.sync()  # the log must have the file's name and size, so that recovery can cut letters from it
@@ -141,7 +140,7 @@ class LiveLog:
         write_all(self._head, pack_head(Position(self.safe, 0, 0)), 0)
 
     def _begin(self) -> None:
-        """Begin a segment with the known facts. Everything before it must be safe already."""
+        """Begin a segment with the state of the log. Everything before it must be safe already."""
         segment = segment_at(self.directory, self.end)
         first = Entry(BEGIN, content=pack_line(self.state.to_json()), offset=self.end)
         new = segment.path.with_suffix(".new")
@@ -160,7 +159,7 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Make dead letters safe in their files, then begin a segment: recovery reads only the last segment."""
+        """Sync dead letters to their files, then begin a segment: recovery reads only the last segment of the log."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
@@ -169,7 +168,7 @@ class LiveLog:
             self._retired.append(before)  # closed later, because `sync` may be using the descriptor
 
     def _close_letters(self) -> None:
-        """Make files of dead letters safe, because the copies in the log may be removed with its segment."""
+        """Sync the files of dead letters, because the copies in the log may be removed with its segment."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)
@@ -183,7 +182,7 @@ class LiveLog:
             self._segments.pop(0).path.unlink(missing_ok=True)
 
     def close(self) -> None:
-        """Make everything safe and close the files."""
+        """Sync everything to disk, and close the files."""
         if self.fault is None:
             self.sync()
         self._close_letters()

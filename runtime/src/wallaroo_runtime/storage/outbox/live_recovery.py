@@ -1,4 +1,4 @@
-"""Recovers the live log after the end of its writer: keeps the whole entries, and makes them safe."""
+"""Recovers the live log (output of real-time mode) after a crash: keeps its whole entries, and syncs them to disk."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from wallaroo_runtime.durable.file import sync_directory
 from wallaroo_runtime.storage.journal.segment import write_all
 from wallaroo_runtime.storage.outbox.live import FOLDER, live_segments
-from wallaroo_runtime.storage.outbox.live_state import LiveState, Read, read_last
+from wallaroo_runtime.storage.outbox.live_state import LastSegment, LiveState, read_last
 
 
 def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
@@ -15,7 +15,7 @@ def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
     The call reads only the last segment.
 
     Returns:
-        The facts of the log, and its end.
+        The state of the log, and its end.
 
     Raises:
         RunError: R698 if something is lost that was safe.
@@ -41,7 +41,7 @@ def _cut(path: Path, size: int) -> None:
         os.close(descriptor)
 
 
-def _restore_letters(folder: Path, last: Read) -> None:
+def _restore_letters(folder: Path, last: LastSegment) -> None:
     """Write dead letters of the last segment into their files again, and cut off letters that the log does not have.
 
     A file that had all of them keeps its time, since this is the age of its letters.

@@ -1,4 +1,7 @@
-"""The facts at an offset of the live log: each segment begins with them, and the entries of the segment change them."""
+"""The state of the live log (output of real-time mode) at an offset: which results and dead letters it has.
+
+Each segment begins with this state, and the entries of the segment change it.
+"""
 
 from collections import Counter
 from dataclasses import asdict, dataclass, field
@@ -38,10 +41,10 @@ class AttemptWriter:
 
 @dataclass(slots=True)
 class LiveState:
-    """The facts of the live log up to an offset.
+    """The state of the live log at an offset, by which repeated results and dead letters are found.
 
     Attributes:
-        marks: Mark of the delivered results of each port and bucket.
+        marks: Last sequence with a result in the log, and the number of its results, by port and bucket.
         writers: The latest attempt of each partition.
         letters: Number of each partition's dead letters that may come again, by bucket and sequence.
         letter_bytes: Size of each partition's file of dead letters.
@@ -56,13 +59,13 @@ class LiveState:
 
     @property
     def last(self) -> int:
-        """Sequence of the last message with a result or a dead letter in the log; -1 if there is none."""
+        """Sequence of the last message whose result or dead letter is in the log; -1 if none is."""
         marks = [sequence for sequence, _ in self.marks.values()]
         marks += [sequence for known in self.letters.values() for _, sequence in known]
         return max(marks, default=-1)
 
     def open(self, writer: AttemptWriter, letters_at: int) -> None:
-        """Add the writer that delivers from now on; `letters_at` is the size of its file of dead letters."""
+        """Add the task attempt that delivers from now on; `letters_at` is the size of its file of dead letters."""
         before = self.writers.get(writer.partition)
         if before is None or before.letters != writer.letters:
             self.letters.setdefault(writer.partition, {})
@@ -70,7 +73,7 @@ class LiveState:
         self.writers[writer.partition] = writer
 
     def add(self, entry: Entry) -> None:
-        """Add the next entry.
+        """Change the state by the next entry of the log.
 
         Raises:
             ValueError: The entry is damaged.
@@ -95,7 +98,7 @@ class LiveState:
         self.letter_bytes[entry.partition] = entry.sequence + len(entry.content)
 
     def forget_letters(self, partition: int, sequence: int) -> None:
-        """Forget dead letters of input before a sequence, because that input never comes again."""
+        """Forget dead letters of messages before number `sequence`, which cannot come again."""
         self.letters[partition] = since(self.letters[partition], sequence)
 
     def forget_writers(self) -> None:
@@ -105,7 +108,7 @@ class LiveState:
         self.letter_bytes.clear()
 
     def to_json(self) -> dict[str, Any]:
-        """Return the facts for the beginning of a segment."""
+        """Return the state as JSON, for the first entry of a segment."""
         return {
             "marks": [[*place, *mark] for place, mark in self.marks.items()],
             "writers": [asdict(writer) for writer in self.writers.values()],
@@ -118,7 +121,7 @@ class LiveState:
 
     @classmethod
     def of(cls, entry: Entry) -> "LiveState":
-        """Read the entry at the beginning of a segment.
+        """Read the state from the first entry of a segment.
 
         Raises:
             ValueError: The entry is damaged.
@@ -149,11 +152,11 @@ def _line(entry: Entry) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """The content of the last segment of a live log.
+class LastSegment:
+    """The content of the last segment (file) of the live log.
 
     Attributes:
-        state: Facts of the log up to its end.
+        state: State of the log at its end.
         end: Offset after the last whole entry.
         letters: Entries of dead letters in the segment, with the names of their files.
     """
@@ -163,7 +166,7 @@ class Read:
     letters: tuple[tuple[str, Entry], ...] = ()
 
 
-def read_last(directory: Path) -> Read:
+def read_last(directory: Path) -> LastSegment:
     """Read the last segment of the live log of an outbox.
 
     Raises:
@@ -171,7 +174,7 @@ def read_last(directory: Path) -> Read:
     """
     segments = live_segments(directory / FOLDER)
     if not segments:
-        return Read(LiveState(), 0)
+        return LastSegment(LiveState(), 0)
     safe = safe_live(directory)  # read first, since the writer may append to the segment
     first, *entries = whole_entries(segments[-1]) or (Entry(0, offset=segments[-1].base),)
     letters: list[tuple[str, Entry]] = []
@@ -186,10 +189,10 @@ def read_last(directory: Path) -> Read:
     end = entries[-1].end if entries else first.end
     if end < safe:
         raise damaged(directory, f"its live log is whole up to {end}; up to {safe} it was safe")
-    return Read(state, end, tuple(letters))
+    return LastSegment(state, end, tuple(letters))
 
 
 def safe_live(directory: Path) -> int:
-    """Return the offset up to which an outbox's live log is safe; 0 if there is no live log."""
+    """Return the offset up to which an outbox's live log is safe on disk; 0 if there is no live log."""
     head = read_head(directory / FOLDER)
     return 0 if head is None else head.offset

@@ -1,4 +1,4 @@
-"""The outbox log: one line per published micro-batch."""
+"""The log of the outbox: a line (record) for each published micro-batch, with its files."""
 
 import os
 from collections import Counter
@@ -22,7 +22,7 @@ def damaged(directory: Path, reason: object) -> RunError:
 
 @dataclass(frozen=True, slots=True)
 class OutboxFile:
-    """A published file, as its record names it."""
+    """A published file: output of one partition of Spark for one sink, or its dead letters."""
 
     port: int
     partition: int
@@ -50,7 +50,7 @@ class OutboxRecord:
 
 @dataclass(slots=True)
 class Base:
-    """The totals of all records before a place of the log, e.g. of the removed records.
+    """The totals of all records before some line of the log. These records may be removed already.
 
     Attributes:
         number: Number of the next record.
@@ -88,14 +88,14 @@ class Base:
 
 
 def record_of(value: dict[str, Any], number: int) -> OutboxRecord:
-    """Read the record of a line."""
+    """Return the record of a line of the log; `value` is the parsed line."""
     files = tuple(OutboxFile(**file) for file in value["files"])
     return OutboxRecord(number, value["query"], value["batch"], files, value.get("offsets", ""), value.get("live", 0))
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The last micro-batch of an outbox.
+    """The last micro-batch that was published to an outbox.
 
     Attributes:
         query: Id of Spark's query; empty if nothing was published yet.
@@ -115,7 +115,7 @@ class Published:
 
 
 class LogReader:
-    """Follows a log while another process appends to it or replaces it by a shorter log.
+    """Follows the log of an outbox while another process appends to it or replaces it by a shorter log.
 
     Args:
         directory: The outbox.

@@ -4,6 +4,7 @@ import os
 import re
 from collections import Counter, deque
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from wallaroo.diagnostic.fault import reach
@@ -26,7 +27,6 @@ from wallaroo_runtime.storage.outbox.position import begin_position, read_positi
 from wallaroo_runtime.storage.outbox.staging import StagedFile
 
 COMPACT_BYTES = 1024 * 1024
-_QUERY = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _STAGED = re.compile(r"(.+)-(\d+)-\d+-\d+-\d+\.frames")
 
 
@@ -38,7 +38,6 @@ class Outbox:
         dead_letters: Directory of the files of port 65535.
         staging: The staging directory, in which leftovers of earlier runs are removed now; None removes nothing.
         ports: Ports of the existing sinks; output that is kept for other ports is removed. None removes nothing.
-        fsync: Whether published output must survive a loss of power.
         compact_bytes: A longer log is cut if its beginning is delivered.
 
     Raises:
@@ -52,11 +51,10 @@ class Outbox:
         staging: Path | str | None = None,
         *,
         ports: Collection[int] | None = None,
-        fsync: bool = True,
         compact_bytes: int = COMPACT_BYTES,
     ) -> None:
         self.directory, self.dead_letters = Path(directory), Path(dead_letters)
-        self._fsync, self._compact_bytes, self._ports = fsync, compact_bytes, ports
+        self._compact_bytes, self._ports = compact_bytes, ports
         for folder in (self.directory, self.dead_letters):
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._log = self.directory / LOG_NAME
@@ -128,9 +126,6 @@ class Outbox:
             RunError: R698 if a staged file is missing or has another length; nothing was published then.
             OSError: The disk failed; the caller must publish the same batch again.
         """
-        if not _QUERY.fullmatch(query):
-            reason = f"query {query!r} cannot be part of a file name"
-            raise ValueError(reason)
         if batch <= self._base.batches.get(query, -1):
             self._remove_staged(query, batch, files)
             return False
@@ -142,9 +137,8 @@ class Outbox:
             # The staged file stays until the record is written, so that a failed publication can be repeated.
             target.unlink(missing_ok=True)
             target.hardlink_to(source)
-        if self._fsync and moves:
-            for folder in {target.parent for _, target, _ in moves}:
-                sync_directory(folder)
+        for folder in {target.parent for _, target, _ in moves}:
+            sync_directory(folder)
         named = [
             OutboxFile(file.port, file.partition, target.name, file.bytes, file.messages, file.crc32)
             for file, (_, target, _) in zip(self._ordered(files), moves, strict=True)
@@ -162,7 +156,7 @@ class Outbox:
         return True
 
     def size(self) -> int:
-        """Return the bytes of all files that are not delivered yet."""
+        """Return the total size of the files that are not delivered yet."""
         for port, waiting in self._waiting.items():
             at = read_position(self.directory, port)
             while waiting and waiting[0][:2] < (at.record, at.file):
@@ -173,7 +167,7 @@ class Outbox:
         return self._ports is None or port in self._ports
 
     def _await(self, record: OutboxRecord) -> None:
-        """Note the files of a record, which wait for sinks."""
+        """Note that the files of a record wait for sinks."""
         for index, file in enumerate(record.files):
             if file.port != DEAD_LETTER_PORT and self._has_sink(file.port):
                 self._waiting.setdefault(file.port, deque()).append((record.number, index, file.bytes))
@@ -206,7 +200,7 @@ class Outbox:
             raise damaged(self.directory, f"staged file {path} has {actual} bytes; expected {size}")
 
     def _append(self, record: OutboxRecord) -> None:
-        files = [{name: getattr(file, name) for name in OutboxFile.__slots__} for file in record.files]
+        files = list(map(asdict, record.files))
         value = {"query": record.query, "batch": record.batch, "files": files, "offsets": record.offsets}
         line = pack_line(value | ({"live": record.live} if record.live else {}))
         descriptor = os.open(self._log, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -214,8 +208,7 @@ class Outbox:
             start = os.fstat(descriptor).st_size
             with undone(descriptor, start):
                 write_all(descriptor, line, start)
-                if self._fsync:
-                    os.fsync(descriptor)
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
         self._base.add(record)
@@ -238,7 +231,7 @@ class Outbox:
         sync_directory(self.directory)
 
     def _remove_unknown(self, known: set[str]) -> None:
-        """Remove files that a failed publication has moved here, and files of sinks that no longer exist."""
+        """Remove files that wait for no sink: of a failed publication, or of sinks that no longer exist."""
         for path in self.directory.glob("*.frames"):
             if path.name not in known:
                 path.unlink()
@@ -273,6 +266,6 @@ class Outbox:
             needed[port] = read_position(self.directory, port).record
         content = cut_delivered(self.directory, needed)
         if content is not None:
-            replace_file(self._log, content, durable=self._fsync)
+            replace_file(self._log, content, durable=True)
         # The next try comes when the log has doubled. So, while a sink is away, not every publication reads the log.
         self._compact_at = max(self._compact_bytes, 2 * self._log.stat().st_size)

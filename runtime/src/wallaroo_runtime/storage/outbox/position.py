@@ -1,4 +1,4 @@
-"""The position up to which a sink has its output: the file `position-<port>` in the outbox."""
+"""The position up to which a sink has delivered its output: the file `position-<port>` in the outbox."""
 
 from collections.abc import Collection
 from contextlib import suppress
@@ -14,7 +14,7 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 @dataclass(frozen=True, slots=True)
 class SinkPosition:
-    """A place between two messages of one sink.
+    """The place between the delivered and the other output of a sink, in the outbox's files and its live log.
 
     Attributes:
         record: Number of the next record.
@@ -49,7 +49,7 @@ class SinkPosition:
 
     @property
     def live_needed(self) -> int:
-        """Offset up to which the live log must be safe before this position is recorded."""
+        """Offset up to which the live log (output of real-time mode) must be safe before this position is recorded."""
         return self.live + bool(self.live_byte)
 
     def is_after(self, other: "SinkPosition") -> bool:
@@ -58,7 +58,7 @@ class SinkPosition:
 
 
 def read_position(directory: Path, port: int) -> SinkPosition:
-    """Return the recorded position of a port, or the position of the beginning if none was recorded.
+    """Return the recorded position of the sink with this port, or the beginning if none was recorded.
 
     Raises:
         RunError: R698 if the file is damaged.
@@ -67,7 +67,7 @@ def read_position(directory: Path, port: int) -> SinkPosition:
 
 
 def begin_position(directory: Path, port: int) -> None:
-    """Record the position of the beginning for a port, before its first output is published."""
+    """Record the beginning as the position of the sink with this port, before its first output is published."""
     path = directory / f"position-{port}"
     if not path.exists():
         new = directory / f".position-{port}.begin"
@@ -79,7 +79,9 @@ def begin_position(directory: Path, port: int) -> None:
 
 
 def other_positions(directory: Path, ports: Collection[int]) -> list[SinkPosition]:
-    """Return the recorded positions of the sinks that are gone: of all ports but these. No port is used again.
+    """Return the recorded positions of sinks that the application no longer has: of all ports but these.
+
+    No port is used again.
 
     Raises:
         RunError: R698 if a file is damaged.
@@ -97,7 +99,7 @@ def _read(path: Path) -> SinkPosition | None:
 
 
 def write_position(directory: Path, port: int, position: SinkPosition, *, durable: bool) -> None:
-    """Record the position of a port; `durable` makes it survive a loss of power."""
+    """Record the position of the sink with this port; `durable` makes it survive a loss of power."""
     replace_file(directory / f"position-{port}", _line(position), durable=durable)
 
 

@@ -68,7 +68,7 @@ def columns_of(frame: Frame) -> RecordColumns:
 
 
 def partition_of(headers: bytes) -> int | None:
-    """Return the partition that an encoder chose; None if it chose none."""
+    """Return the partition that an encoder chose, from the headers of its message; None if it chose none."""
     at = 0
     while at < len(headers):
         name_end = at + 2 + int.from_bytes(headers[at : at + 2], "little")
@@ -80,7 +80,7 @@ def partition_of(headers: bytes) -> int | None:
 
 
 def whole_record(data: bytes) -> SinkRecord:
-    """Return the record that the bytes of a message contain."""
+    """Return the record that a message is: its bytes have key, value, partition, headers and time."""
     record = record_pb2.Record.FromString(data)
     headers = record.headers
     return SinkRecord(

@@ -34,7 +34,7 @@ class StagedFile:
     partition: int
 
 
-class _Open:
+class _OpenFile:
     """A staging file that is being written."""
 
     def __init__(self, path: Path) -> None:
@@ -59,7 +59,6 @@ class StagingWriter:
         query: Id of the query: letters, digits, `.`, `_`, `-`.
         batch: Id of the micro-batch.
         task_attempt: Spark's task attempt id; no two attempts may share a name.
-        fsync: Whether `finish` makes the files survive a loss of power.
 
     Example:
         >>> from tempfile import mkdtemp
@@ -70,21 +69,12 @@ class StagingWriter:
         [(3, 2, 'q-7-0-12-3.frames')]
     """
 
-    def __init__(
-        self,
-        directory: Path | str,
-        query: str,
-        batch: int,
-        partition: int,
-        task_attempt: int,
-        *,
-        fsync: bool = True,
-    ) -> None:
+    def __init__(self, directory: Path | str, query: str, batch: int, partition: int, task_attempt: int) -> None:
         self._directory = Path(directory).absolute()
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._prefix = f"{query}-{batch}-{partition}-{task_attempt}"
-        self._partition, self._fsync = partition, fsync
-        self._files: dict[int, _Open] = {}
+        self._partition = partition
+        self._files: dict[int, _OpenFile] = {}
 
     def write(self, port: int, frame: bytes) -> None:
         """Append one whole frame to the file of a port.
@@ -96,11 +86,11 @@ class StagingWriter:
         """
         with disk_told(self._directory):
             if port not in self._files:
-                self._files[port] = _Open(self._directory / f"{self._prefix}-{port}.frames")
+                self._files[port] = _OpenFile(self._directory / f"{self._prefix}-{port}.frames")
             self._files[port].write(frame)
 
     def finish(self) -> list[StagedFile]:
-        """Close the files and return their descriptors, to be published. Nothing may be written afterwards.
+        """Sync and close the files, and return their descriptors, to be published. Nothing may be written afterwards.
 
         Raises:
             RunError: R626 if the disk takes nothing more; `abort` then removes the files.
@@ -109,8 +99,7 @@ class StagingWriter:
         for staged in self._files.values():
             with disk_told(self._directory):
                 staged.file.flush()
-                if self._fsync:
-                    os.fsync(staged.file.fileno())
+                os.fsync(staged.file.fileno())
                 staged.file.close()
         return [
             StagedFile(port, str(staged.path), staged.bytes, staged.crc32, staged.messages, self._partition)

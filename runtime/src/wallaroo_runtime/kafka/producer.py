@@ -1,14 +1,13 @@
-"""The settings with which Kafka's client writes a topic."""
+"""Makes the settings of the Kafka client with which an egress writes a topic."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wallaroo.message.kafka_record import CONNECTING
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.service._proto import service_pb2 as pb
+from wallaroo_runtime.kafka.client import PREFIX
 
-PREFIX = "kafka."
 DEFAULTS: dict[str, Any] = {
     "partitioner": "murmur2_random",
     "linger.ms": 5,
@@ -23,18 +22,23 @@ RENAMED = {"max.request.size": LIMIT}
 _UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message.send.max.retries", "retries")
 
 
-def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
-    """Return settings of the client for a sink's options.
+def producer_settings(brokers: Iterable[str], options: Mapping[str, str], sink: str) -> dict[str, Any]:
+    """Return the settings of librdkafka for the options of a Kafka sink.
+
+    Args:
+        brokers: HOST:PORT of some brokers.
+        options: Options of the sink.
+        sink: Name of the sink, for errors.
 
     Raises:
         RunError: R716 if an option is not one of Kafka's, or is not for users.
 
     Example:
-        >>> settings_of(pb.KafkaTopic(brokers=["k:9092"], options={"kafka.max.request.size": "9000"}), "out")
+        >>> producer_settings(["k:9092"], {"kafka.max.request.size": "9000"}, "out")
         {'bootstrap.servers': 'k:9092', 'log_level': 0, 'message.max.bytes': '9000'}
     """
-    settings: dict[str, Any] = {"bootstrap.servers": ",".join(target.brokers), "log_level": 0}
-    for option, value in sorted(target.options.items()):
+    settings: dict[str, Any] = {"bootstrap.servers": ",".join(brokers), "log_level": 0}
+    for option, value in sorted(options.items()):
         name = option.removeprefix(PREFIX)
         if name == option:
             what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write this sink"
@@ -47,7 +51,7 @@ def settings_of(target: pb.KafkaTopic, sink: str) -> dict[str, Any]:
 
 
 def keeps_order(settings: Mapping[str, Any]) -> bool:
-    """Return whether the client may number its records, so that a retry neither repeats nor reorders records.
+    """Return whether the settings permit an idempotent producer, whose retries neither repeat nor reorder records.
 
     Example:
         >>> keeps_order({"acks": "all"}), keeps_order({"acks": "1"}), keeps_order({"retries": "0"})
@@ -58,6 +62,6 @@ def keeps_order(settings: Mapping[str, Any]) -> bool:
 
 
 def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings for a consumer of the same brokers."""
+    """Return the settings of a producer that a consumer of its brokers needs: addresses, login and encryption."""
     kinds = ("bootstrap.", "log_level", *CONNECTING)
     return {name: value for name, value in settings.items() if name.startswith(kinds)}

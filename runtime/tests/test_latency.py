@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wallaroo_runtime.egress import latency as module
-from wallaroo_runtime.egress.latency import COARSE_MS, Outstanding
+from wallaroo_runtime.egress.latency import COARSE_MS, LatencyMeter
 from wallaroo_runtime.monitor.delivery import Latencies, Latency
 from wallaroo_runtime.service.histogram import STEP, Histogram
 
@@ -33,7 +33,7 @@ def counts(values: Counter[int]) -> dict[int, int]:
 @given(GROUPS, st.data())
 def test_a_message_ends_when_the_last_sink_has_its_output(groups: list[Any], data: Any) -> None:
     now = 1000
-    outstanding = Outstanding(lambda: now)
+    latencies = LatencyMeter(lambda: now)
     published, taken = Counter[int](), Counter[int]()
     waiting: list[tuple[dict[int, int], dict[int, int], int]] = []
     whole, deliver = Counter[int](), Counter[int]()
@@ -55,33 +55,33 @@ def test_a_message_ends_when_the_last_sink_has_its_output(groups: list[Any], dat
         ends = {port: published[port] for port in results}
         for port in data.draw(st.lists(st.sampled_from(PORTS), max_size=2)):  # a sink may be faster than the report
             taken[port] = data.draw(st.integers(taken[port], published[port]))
-            outstanding.take(port, taken[port])
+            latencies.take(port, taken[port])
             end()
-        outstanding.publish(ends, arrived, now)
+        latencies.publish(ends, arrived, now)
         waiting.append((ends, arrived, now))
         end()
         now += data.draw(st.integers(0, 50))
     for port in PORTS:
         taken[port] = published[port]
-        outstanding.take(port, taken[port])
+        latencies.take(port, taken[port])
         end()
     assert not waiting
-    assert outstanding.to_json() == {"deliver": counts(deliver), "end_to_end": counts(whole)}
+    assert latencies.to_json() == {"deliver": counts(deliver), "end_to_end": counts(whole)}
 
 
 def test_while_a_receiver_is_away_groups_join(monkeypatch: Any) -> None:
     monkeypatch.setattr(module, "MOST_GROUPS", 2)
     now = 5000
-    outstanding = Outstanding(lambda: now)
+    latencies = LatencyMeter(lambda: now)
     for number in range(1, 10):
-        outstanding.publish({1: number, 2: number}, {1000 + number: 1}, 1000)
-    outstanding.publish({}, {now: 4}, now)  # what waits for nobody ends at once
-    assert outstanding.to_json()["end_to_end"] == counts(Counter({0: 4}))
-    outstanding.take(1, 9)
-    outstanding.take(2, 8)
-    assert sum(outstanding.to_json()["end_to_end"].values()) == 4 + 1
-    outstanding.take(2, 9)
-    found = outstanding.to_json()["end_to_end"]
+        latencies.publish({1: number, 2: number}, {1000 + number: 1}, 1000)
+    latencies.publish({}, {now: 4}, now)  # what waits for nobody ends at once
+    assert latencies.to_json()["end_to_end"] == counts(Counter({0: 4}))
+    latencies.take(1, 9)
+    latencies.take(2, 8)
+    assert sum(latencies.to_json()["end_to_end"].values()) == 4 + 1
+    latencies.take(2, 9)
+    found = latencies.to_json()["end_to_end"]
     assert sum(found.values()) == 4 + 9
     assert set(found) == set(counts(Counter({0: 1, now - 1001: 1, now - 1002: 1, now - 1000: 1})))
     assert 1000 % COARSE_MS == 0
@@ -94,17 +94,17 @@ def test_one_receiver_away_leaves_few_groups_and_true_times(results: list[dict[i
     now = 1000
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MOST_GROUPS", most)
-        outstanding, published, at = Outstanding(lambda: now), Counter[int](), Counter[int]()
+        latencies, published, at = LatencyMeter(lambda: now), Counter[int](), Counter[int]()
         for each in results:
             now += 50
             published.update(each)
-            outstanding.publish({port: published[port] for port in each}, {now: 1}, now)
+            latencies.publish({port: published[port] for port in each}, {now: 1}, now)
             at[now] += 1 in each
-            outstanding.take(2, published[2])
-            assert len(outstanding._waiting[1]) <= most
+            latencies.take(2, published[2])
+            assert len(latencies._waiting[1]) <= most
         now += 10_000
-        outstanding.take(1, published[1])
-    found = outstanding.to_json()
+        latencies.take(1, published[1])
+    found = latencies.to_json()
     assert found["deliver"] == found["end_to_end"]
     assert sum(found["deliver"].values()) == len(results)
     late = [value for value, count in found["deliver"].items() for _ in range(count) if value]
@@ -120,17 +120,17 @@ def test_a_receiver_that_is_away_for_days_leaves_few_times(pauses: list[int], mo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MOST_GROUPS", 1)
         patch.setattr(module, "MOST_TIMES", most)
-        outstanding = Outstanding(lambda: now)
+        latencies = LatencyMeter(lambda: now)
         for number, pause in enumerate(pauses, 1):
             now += pause
             sent.append(now)
-            outstanding.publish({1: number}, {now: 1}, now)
-        group = outstanding._waiting[1][-1][1]
+            latencies.publish({1: number}, {now: 1}, now)
+        group = latencies._waiting[1][-1][1]
         assert max(len(group.arrived), len(group.published)) <= most
         assert group.coarse_ms <= max(COARSE_MS, 4 * (sent[-1] - sent[0]) / most)
         coarse, now = group.coarse_ms, now + 10_000
-        outstanding.take(1, len(sent))
-    found = outstanding.to_json()
+        latencies.take(1, len(sent))
+    found = latencies.to_json()
     assert found["deliver"] == found["end_to_end"]
     late = sorted(value for value, count in found["end_to_end"].items() for _ in range(count))
     true = sorted(now - time for time in sent)

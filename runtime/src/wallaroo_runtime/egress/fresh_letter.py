@@ -1,4 +1,4 @@
-"""The latest dead letters of running micro-batches, for a driver that does not see their files."""
+"""The latest dead letters of real-time mode, for a driver on another machine, which cannot read their files."""
 
 from collections import deque
 from pathlib import Path
@@ -22,21 +22,22 @@ class FreshLetters:
     def __init__(self, folder: Path) -> None:
         self._tail = LetterTail(folder, self._add)
         self._kept: deque[tuple[int, pb.FreshLetter]] = deque(maxlen=MOST_LETTERS)
-        self._count = 0
 
     def _add(self, batch: Found, count: int) -> None:
-        for number, (name, letter) in enumerate(batch[:MOST_LETTERS], self._count + 1):
+        for number, (name, letter) in enumerate(batch[:MOST_LETTERS], self._tail.count - count + 1):
             self._kept.append((number, pb.FreshLetter(id=name, letter=_shown(letter).SerializeToString())))
-        self._count += count
 
     def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
-        """Return the number for the next call, and the kept letters after `known`, about 1 MiB at most.
+        """Return the number for the next call, and the kept dead letters after letter number `known`.
 
         Args:
             known: Number that the previous call returned; a call without an answer may be repeated.
+
+        Returns:
+            The number for the next call, and the letters, about 1 MiB at most.
         """
         self._tail.look()
-        if known > self._count:  # the number is of an earlier egress process
+        if known > self._tail.count:  # the number is of an earlier egress process
             known = 0
         while self._kept and self._kept[0][0] <= known:
             self._kept.popleft()
@@ -46,7 +47,7 @@ class FreshLetters:
             if letters and size > MOST_BYTES:
                 return number - 1, letters
             letters.append(letter)
-        return self._count, letters
+        return self._tail.count, letters
 
 
 def _shown(letter: worker.DeadLetter) -> worker.DeadLetter:
