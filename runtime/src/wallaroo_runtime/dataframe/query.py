@@ -202,7 +202,7 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
 
 
 class Count(NamedTuple):
-    """A counter of a source, step or sink, which `AppliedSettings.java` sums up: path in the topology, name of the counter."""
+    """A counter of a source, step or sink: path in the topology, name of the counter. See `AppliedSettings.java`."""
 
     path: str
     name: str
