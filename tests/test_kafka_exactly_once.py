@@ -17,6 +17,7 @@ from wallaroo import KafkaRecord
 from wallaroo.message.frame import encode_frame
 from wallaroo.worker.value.kafka_record import write_record
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
+from wallaroo_runtime.egress.kafka_session import ProducerSession
 from wallaroo_runtime.egress.kafka_transaction import ANSWER_S, TransactionalSession
 from wallaroo_runtime.kafka.client import kafka_client
 from wallaroo_runtime.kafka.topic import create_topic
@@ -352,7 +353,7 @@ def test_a_transaction_does_not_wait_for_the_one_before(broker: Broker) -> None:
     broker.create("at-once", PARTITIONS)
     client, seconds = kafka_client("test"), {}
     for pause_ms in ("", "100", "", "100"):
-        options = {"kafka.linger.ms": "0"} | ({"kafka.retry.backoff.ms": pause_ms} if pause_ms else {})
+        options = {"kafka.retry.backoff.ms": pause_ms} if pause_ms else {}
         target = pb.KafkaTopic(brokers=[broker.address], topic="at-once", options=options)
         session = TransactionalSession(client, target, "out", f"at-once-{pause_ms}")
         for number in range(1, 41):
@@ -362,6 +363,18 @@ def test_a_transaction_does_not_wait_for_the_one_before(broker: Broker) -> None:
         seconds[pause_ms] = time.monotonic() - begin
         session.close()
     assert seconds[""] < 0.6 * seconds["100"], seconds
+
+
+def test_a_few_records_without_a_transaction_are_sent_at_once(broker: Broker) -> None:
+    broker.create("few", PARTITIONS)
+    target = pb.KafkaTopic(brokers=[broker.address], topic="few", options={"kafka.linger.ms": "1000"})
+    session = ProducerSession(kafka_client("test"), target, "out")
+    session.write([RecordColumns([b"0"], [b"key"])], SinkPosition(messages=1))  # connects to the broker
+    begin = time.monotonic()
+    for number in range(2, 42):
+        session.write([RecordColumns([b"%d" % number], [b"key"])], SinkPosition(messages=number))
+    assert time.monotonic() - begin < 2.0  # 4 s if each write waited for `linger.ms`
+    session.close()
 
 
 def test_a_position_that_does_not_fit(delivery: Delivery) -> None:

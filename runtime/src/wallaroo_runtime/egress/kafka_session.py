@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from wallaroo.diagnostic.fault import reach
 from wallaroo.message.kafka_record import has_time, too_large
 from wallaroo_runtime.kafka.client import option_refused, silence_of
-from wallaroo_runtime.kafka.producer import DEFAULTS, LIMIT, keeps_order, producer_settings, reader_settings
+from wallaroo_runtime.kafka.producer import DEFAULTS, FIXED, LIMIT, keeps_order, producer_settings, reader_settings
 from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, batch_settings, record_limits
 from wallaroo_runtime.service._proto import service_pb2 as pb
 from wallaroo_runtime.storage.outbox.position import SinkPosition
@@ -124,7 +124,7 @@ class ProducerSession:
 
     def _made(self, settings: Mapping[str, Any]) -> Any:
         callbacks = {"on_delivery": partial(self._delivered, UNKNOWN), "error_cb": self._noting_loss()}
-        return self._client.Producer({**DEFAULTS, **settings, "delivery.report.only.error": True, **callbacks})
+        return self._client.Producer({**DEFAULTS, **settings, **FIXED, **callbacks})
 
     @contextmanager
     def _judged(self) -> Any:

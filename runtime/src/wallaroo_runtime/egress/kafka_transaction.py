@@ -22,9 +22,6 @@ TIMEOUT = "transaction.timeout.ms"
 # The broker refuses a transaction's first request until it has ended the transaction before, some milliseconds later.
 # With the client's default, 100 ms, most transactions waited for that long.
 RETRIES = {"retry.backoff.ms": 2}
-# A commit sends what waits, so this delays nothing. With 0 a large transaction came in many small batches, and the
-# broker needed twice the CPU time for a record.
-LINGER = {"linger.ms": 100}
 _now = partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # this time also passes while the machine sleeps
 
 
@@ -87,7 +84,7 @@ class TransactionalSession(ProducerSession):
         self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
 
     def _transactional(self) -> Any:
-        own = {"transactional.id": self._name, "enable.idempotence": True, **LINGER}
+        own = {"transactional.id": self._name, "enable.idempotence": True}
         return self._made({**RETRIES, **self._settings, **own})
 
     def _write(self, parts: Sequence[RecordPart], end: SinkPosition, without: Collection[int] | None) -> None:

@@ -46,7 +46,6 @@ class TopicStart(NamedTuple):
 
 Starts = Mapping[str, TopicStart]  # start by path of the Kafka source
 UNSET = Bounds()
-AT_ONCE = {"kafka.linger.ms": "0"}
 
 
 def needs_worker(source: Source) -> bool:
@@ -148,12 +147,11 @@ def framing_of(source: Listener) -> str:
 
 
 def egress_request(
-    topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, at_once: bool = False, sets_aside: bool = False
+    topology: Topology, plan: Plan, bounds: Bounds = UNSET, *, sets_aside: bool = False
 ) -> pb.AttachOutboxRequest:
     """Return the request that configures the egress. The caller adds the identity of the driver.
 
     Args:
-        at_once: Whether sinks must deliver each message at once, since output comes message by message.
         sets_aside: Whether records that a broker refuses for good become dead letters.
     """
     request = pb.AttachOutboxRequest(backlog_bytes=bounds.max_outbox_bytes)
@@ -168,7 +166,7 @@ def egress_request(
             application=topology.name,
             brokers=topic.brokers,
             topic=topic.topic,
-            options={**(AT_ONCE if at_once else {}), **resolved(topic.options)},
+            options=resolved(topic.options),
             records=has_records(topic),
             sets_aside=topic.path if sets_aside else "",
             exactly_once=topic.exactly_once,

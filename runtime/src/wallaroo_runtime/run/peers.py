@@ -114,8 +114,7 @@ class Peers:
             RunError: A peer does not start, or is not the peer that the checkpoint refers to.
         """
         head = None if self._remote.gateways else read_head(self._checkpoint.path / "journal")
-        at_once, aside = self._starts is not None, self._sets_aside
-        request = egress_request(self._topology, self._plan, self._bounds, at_once=at_once, sets_aside=aside)
+        request = egress_request(self._topology, self._plan, self._bounds, sets_aside=self._sets_aside)
         self._attach("egress", self.egress, request)
         if "egress" in self._checkpoint.manifest.services:
             self._checkpoint.check_published(self.egress.published)
