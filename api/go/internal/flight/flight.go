@@ -19,17 +19,17 @@ const NoteBytes = 224
 // outside takes the place of the message's number while user code reads or writes states.
 const outside = 1 << 62
 
-// Record says which message of one stream of calls is in flight. It is a file that is mapped into memory. It is not safe
+// File says which message of one stream of calls is in flight. It is a file that is mapped into memory. It is not safe
 // for concurrent use.
-type Record struct {
+type File struct {
 	memory []byte
 	words  *[Bytes / 8]uint64
 }
 
 // Open maps the file at path into memory. If path is empty, the record is only in this process.
-func Open(path string) (*Record, error) {
+func Open(path string) (*File, error) {
 	if path == "" {
-		return &Record{words: &[Bytes / 8]uint64{}}, nil
+		return &File{words: &[Bytes / 8]uint64{}}, nil
 	}
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -52,28 +52,28 @@ func Open(path string) (*Record, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	r := &Record{memory: memory, words: (*[Bytes / 8]uint64)(unsafe.Pointer(&memory[0]))}
+	r := &File{memory: memory, words: (*[Bytes / 8]uint64)(unsafe.Pointer(&memory[0]))}
 	r.words[2] = uint64(os.Getpid())
 	return r, nil
 }
 
 // Begin records that the call with this index begins.
-func (r *Record) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
+func (r *File) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
 // At records that the message with this number enters user code. A plain store is enough: the runtime does not read it
 // concurrently, and the compiler cannot move or remove it because of the following call of user code.
-func (r *Record) At(ordinal uint64) { r.words[1] = ordinal + 1 }
+func (r *File) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
 // Advance records that a visit or tick has reached its next key, or that a timer runs. The runtime thus sees that a
 // long visit makes progress.
-func (r *Record) Advance() { r.words[3]++ }
+func (r *File) Advance() { r.words[3]++ }
 
 // Outside records that code of the program runs to read or write states, and not for a message.
-func (r *Record) Outside() { r.words[1] = outside }
+func (r *File) Outside() { r.words[1] = outside }
 
 // Note records a text about the work that follows, for an error message if this work ends the process. It is for work
 // without a message in flight, and costs more than the other methods.
-func (r *Record) Note(text string) {
+func (r *File) Note(text string) {
 	if len(r.memory) > Bytes {
 		note := r.memory[Bytes:]
 		clear(note[copy(note, text):])
@@ -81,16 +81,16 @@ func (r *Record) Note(text string) {
 }
 
 // Rest records that no message is in flight. It returns the argument for Resume.
-func (r *Record) Rest() (at uint64) {
+func (r *File) Rest() (at uint64) {
 	at, r.words[1] = r.words[1], 0
 	return at
 }
 
 // Resume restores the record from before Rest.
-func (r *Record) Resume(at uint64) { r.words[1] = at }
+func (r *File) Resume(at uint64) { r.words[1] = at }
 
 // Close unmaps the file.
-func (r *Record) Close() error {
+func (r *File) Close() error {
 	if r.memory == nil {
 		return nil
 	}

@@ -203,7 +203,7 @@ func (w *Host) process(s stream) (err error) {
 }
 
 // call processes the frames of one request and sends the results.
-func (w *Host) call(s stream, x *stage.Executor, record *flight.Record, data *pb.Data) error {
+func (w *Host) call(s stream, x *stage.Executor, record *flight.File, data *pb.Data) error {
 	fault.BeforeCompute.Reach()
 	turn := w.turn(s.Context(), record, data.GetAlone())
 	x.Begin(data.GetIndex(), data.GetSkips())
@@ -229,7 +229,7 @@ func (w *Host) call(s stream, x *stage.Executor, record *flight.Record, data *pb
 
 // open prepares a stream of calls from its first request, the opening. It compiles the stage, and opens the record of
 // the message in flight, which the caller must close. ctx is the context that user functions get.
-func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.Record, error) {
+func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, *flight.File, error) {
 	if opening.GetStage() == nil {
 		return nil, nil, protocol("the stream does not begin with an opening")
 	}
@@ -253,7 +253,7 @@ func (w *Host) open(ctx context.Context, opening *pb.Opening) (*stage.Executor, 
 }
 
 // closing is deferred to close the record of the message in flight at the end of a stream.
-func closing(record *flight.Record, err *error) {
+func closing(record *flight.File, err *error) {
 	if failed := record.Close(); *err == nil {
 		*err = failed
 	}

@@ -12,10 +12,10 @@ import (
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
-	record *flight.Record
+	record *flight.File
 }
 
-func (w *Host) turn(stream context.Context, record *flight.Record, alone bool) turn {
+func (w *Host) turn(stream context.Context, record *flight.File, alone bool) turn {
 	if alone {
 		return turn{stream, &w.users, record}
 	}

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-func record(t *testing.T) *flight.Record {
+func record(t *testing.T) *flight.File {
 	t.Helper()
 	r, err := flight.Open("")
 	if err != nil {

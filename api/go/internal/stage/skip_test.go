@@ -24,7 +24,7 @@ import (
 
 // watched opens the record of the message in flight on a file, and returns it with a function that reads from the file
 // the index of the call and the message in flight.
-func watched(t *testing.T) (*flight.Record, func() [2]uint64) {
+func watched(t *testing.T) (*flight.File, func() [2]uint64) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "flight")
 	if err := os.WriteFile(path, make([]byte, flight.Bytes), 0o600); err != nil {

@@ -63,7 +63,7 @@ type Executor struct {
 	timestamp int64
 	key       []byte // key of the message in flight; nil means the empty key
 
-	flight  *flight.Record
+	flight  *flight.File
 	ordinal uint64              // number of the next message in the call, from 0
 	skips   map[uint64]*pb.Skip // messages that must not be processed, by their ordinals (see Begin)
 
@@ -263,7 +263,7 @@ func (x *Executor) build(n *node, step *declaration.Step) (err error) {
 
 // Watch sets the record in which the executor notes the message in flight, so that the runtime knows which message has
 // ended or hung this process.
-func (x *Executor) Watch(record *flight.Record) { x.flight = record }
+func (x *Executor) Watch(record *flight.File) { x.flight = record }
 
 // Run processes the messages of one or more whole frames for a stage without state steps, and emits all outputs.
 func (x *Executor) Run(frames []byte, emit Emit) error {

@@ -80,7 +80,8 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 }
 
 // isStuck reports whether a message with a time far ahead has made all later messages of its key late, for longer than
-// w.silence. The key then begins anew. With event times isStuck returns false, because Tick then checks this.
+// w.silence. The windows of the key then begin again. With event times isStuck returns false, because Tick then checks
+// this.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }
