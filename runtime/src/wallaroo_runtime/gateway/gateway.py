@@ -165,10 +165,7 @@ class Gateway:
             self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Write the status when a source begins or ends to wait until messages are processed.
-
-        The driver then commits sooner.
-        """
+        """Write the status when a source begins or ends to wait for processing. The driver then commits sooner."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
