@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run import monitor as idle_ending
+from wallaroo_runtime.run import flow as idle_ending
 from wallaroo_runtime.run.flow import Flow
 from wallaroo_runtime.storage.progress import Progress
 from wallaroo_runtime.system.process import ProcessId, process_start_time
