@@ -118,7 +118,7 @@ class OriginsTest {
             }
             JournalRow.Item other = item(1, FramesTest.frame(1, 2, 10, new byte[5]));
             byte[] dead = new LetterFrame(70, letters).toBytes();
-            List<JournalRow.Item> found = ORIGINS.put(List.of(other, item(Frames.DEAD_LETTER_PORT, dead)), Frames.joined(data));
+            List<JournalRow.Item> found = ORIGINS.addTo(List.of(other, item(Frames.DEAD_LETTER_PORT, dead)), Frames.joined(data));
             assertSame(other, found.get(0));
             assertEquals(7, found.get(1).origin());
             LetterFrame read = LetterFrame.read(found.get(1).frame());
@@ -137,7 +137,7 @@ class OriginsTest {
                 + "QkAwB2aWEDAAAAd2ViDgB3YWxsYXJvby5wb2ludBAAAAAAAAAAAAAAAgAAAAAAAAAKDgB3YWxsYXJvby5wb2ludBAA"
                 + "AAAAAAAAAAAAAAAAAQAAAAABAQEBAQF2dnZ2");
         byte[] dead = new LetterFrame(0, List.of(letter(41, ""), letter(43, ""))).toBytes();
-        List<JournalRow.Item> found = ORIGINS.put(List.of(item(Frames.DEAD_LETTER_PORT, dead)), frame);
+        List<JournalRow.Item> found = ORIGINS.addTo(List.of(item(Frames.DEAD_LETTER_PORT, dead)), frame);
         List<String> said = new ArrayList<>();
         for (LetterFrame.Letter letter : LetterFrame.read(found.get(0).frame()).letters()) {
             Origin origin = DeadLetter.parseFrom(letter.value()).getOrigin();
@@ -149,8 +149,8 @@ class OriginsTest {
     @Test
     void withoutLettersOrTopicsNothingIsRead() {
         List<JournalRow.Item> given = List.of(item(1, new byte[Frames.HEADER_BYTES]));
-        assertSame(given, ORIGINS.put(given, new byte[3]));
+        assertSame(given, ORIGINS.addTo(given, new byte[3]));
         List<JournalRow.Item> letters = List.of(item(Frames.DEAD_LETTER_PORT, new byte[Frames.HEADER_BYTES]));
-        assertSame(letters, new JournalOrigins(Map.of()).put(letters, new byte[3]));
+        assertSame(letters, new JournalOrigins(Map.of()).addTo(letters, new byte[3]));
     }
 }

@@ -88,6 +88,6 @@ class RecordOriginsTest {
     @Test
     void whatSparkReadsOfNoTopicHasNone() {
         List<JournalRow.Item> given = List.of(new JournalRow.Item(Frames.DEAD_LETTER_PORT, -1, 0, new byte[3]));
-        assertSame(given, Origins.NONE.put(given, new byte[3]));
+        assertSame(given, Origins.NONE.addTo(given, new byte[3]));
     }
 }
