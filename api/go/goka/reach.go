@@ -20,8 +20,8 @@ func WithKafkaOptions(options map[string]string) ProcessorOption {
 	return own(func(o *poptions) { maps.Copy(o.kafka, options) })
 }
 
-// protocols has the value of Kafka's setting security.protocol for two facts: connections are encrypted, and clients
-// log in.
+// protocols maps two answers to Kafka's setting security.protocol: are connections encrypted, and do clients log in? If
+// both are no, the setting is left out.
 var protocols = map[[2]bool]string{{true, false}: "SSL", {false, true}: "SASL_PLAINTEXT", {true, true}: "SASL_SSL"}
 
 // reach converts a configuration of sarama into settings of librdkafka, with which the runtime connects to the brokers

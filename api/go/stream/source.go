@@ -329,7 +329,7 @@ func headers(encoded []byte) (all []Header) {
 	return all
 }
 
-// framed is the decoder of a TCP source whose messages follow their lengths.
+// framed is the decoder of a TCP source that sends a header with the length before each message.
 type framed[T any] struct {
 	decoder[T]
 	framing Framing

@@ -37,8 +37,8 @@ func (w *writer) extend(buffer []byte) {
 	}
 }
 
-// abandon discards a message that the encoder has written but that cannot be sent. The next message begins a new frame,
-// because later values of a frame may need the type description in the discarded one.
+// abandon discards a message that the encoder has written but that is too large to send. The next message begins a new
+// frame: the encoder describes a type only once in a frame, and this may have been in the discarded message.
 func (w *writer) abandon() {
 	w.flush()
 	w.encoder.Reset()

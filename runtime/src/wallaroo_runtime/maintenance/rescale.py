@@ -143,7 +143,7 @@ def _far_away(checkpoint: object, far: str) -> RunError:
 
 
 def _rescale(path: Path, manifest: Manifest, now: Manifest, checkpoint: object, session: Any = None) -> Rescaled:
-    """Rescale the files in a directory on this machine: a checkpoint, or a copy of the part of one at a URL.
+    """Rescale the files in a local directory: a checkpoint, or a copy of Spark's part of a checkpoint at a URL.
 
     Args:
         path: The directory.

@@ -36,7 +36,7 @@ class Latency:
             self._slices[-1][1].add(value, count)
 
     def to_json(self, now: float) -> dict[str, dict[str, int]]:
-        """Return count, percentiles and maximum of both histograms."""
+        """Return count, percentiles and maximum, for the last five minutes and for the whole run."""
         while self._slices and now - self._slices[0][0] > RECENT_S:
             self._slices.popleft()
         recent = Histogram()

@@ -276,7 +276,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         return False
 
     def stream_added(self, stream: Stream) -> None:
-        """Handle a new stream of the connector."""
+        """Handle a new stream of the connector. `add_stream` calls this first; by default it does nothing."""
 
     def stream_opened(self, stream: Stream) -> None:
         """Handle that the application accepts a stream's messages after its point of reference."""

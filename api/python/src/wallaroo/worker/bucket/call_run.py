@@ -100,7 +100,7 @@ class CallRun(BucketRun):
         return is_done
 
     def _repeat(self, before: "CallRun") -> None:
-        """Repeat the parts whose outputs the previous try has sent, now without output, to get the same states."""
+        """Rebuild the states after a failed try: process the parts again whose outputs were sent, and send nothing."""
         for frames in before._released:
             self._forget()
             if not self._run_frames(frames):

@@ -72,7 +72,10 @@ public final class EngineClient {
         return work.barrier() == null ? null : work.barrier().place();
     }
 
-    /** Does the awaited work, if any: stores the changes of its barrier, then answers its request. */
+    /**
+     * Does the work that {@link #await} has received, if any: stores the changes of states since the barrier before,
+     * then answers the request of the engine.
+     */
     public void serve(BucketStore store) {
         Work found = work;
         work = null;

@@ -5,7 +5,7 @@ import java.nio.ByteOrder;
 import java.util.List;
 import java.util.zip.CRC32;
 
-/** The bucket of a key, and the distinct keys of a frame. */
+/** Computes the bucket of a key, and takes a sample of the keys in a frame (a block of many messages). */
 public final class Keys {
     private static final long SPREAD = 0x9E3779B1L;
     private static final long MASK = 0xffffffffL;

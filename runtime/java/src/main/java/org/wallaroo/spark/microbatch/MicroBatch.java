@@ -79,7 +79,8 @@ public final class MicroBatch {
     }
 
     /**
-     * Chains the levels of a plan, and returns the output of the last one.
+     * Chains the levels (a level is the stages between two shuffles): each takes the output of the level before. Returns
+     * the output of the last one.
      *
      * @param others output of level 0 for all input that is not in {@code records}; null if there is no such input
      */
