@@ -8,7 +8,7 @@ BROKERS = "127.0.0.1:9092"
 
 
 def application_setup(args: list[str]) -> wallaroo.Application:
-    """Declare both topics, which are created if they do not exist. The keys of records choose the states of `add`."""
+    """Declare both topics, which the run creates if need be. The key of a record is the key of the state in `add`."""
     orders = wallaroo.KafkaSourceConfig("orders", BROKERS, decoder=decode, create={"partitions": 2})
     totals = wallaroo.KafkaSinkConfig("totals", BROKERS, encoder=encode, exactly_once=True, create={"like": "orders"})
     return wallaroo.build_application("Totals", wallaroo.source("orders", orders).to(add).to_sink(totals))

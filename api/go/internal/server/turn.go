@@ -33,8 +33,8 @@ func (t turn) run(messages func() error) error {
 	return messages()
 }
 
-// pause gives up the turn while wait runs, e.g. to send outputs, so that other calls can run. Only a function that run
-// calls may call pause.
+// pause gives up the turn while wait runs, e.g. while it sends outputs, so that other calls can have their turn. Call it
+// only within the function that was passed to turn.run, which has the turn.
 func (t turn) pause(wait func() error) error {
 	at := t.record.Rest()
 	t.lock.Unlock()

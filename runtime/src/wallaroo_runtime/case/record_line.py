@@ -66,7 +66,7 @@ def topic_and_key(line: str) -> tuple[str, ...]:
 
 
 def _words(line: str) -> list[str]:
-    """Split a line at spaces outside quotes. Spaces in a row give empty words, so that joined words are the same text."""
+    """Split a line at spaces outside quotes. Spaces in a row give empty words: joined, they are the same text."""
     words, start, at = [], 0, 0
     while at < len(line):
         if line[at] == QUOTE and (at == start or line[at - 1] == "="):

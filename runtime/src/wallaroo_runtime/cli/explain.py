@@ -114,5 +114,5 @@ def meaning(code: str) -> str:
 
 
 def _filled(text: str) -> str:
-    """Return a text of the catalogue with `<part>` in place of each part that a finding fills in."""
+    """Return a text of the error catalogue in which each placeholder `{name}` is written as `<name>`."""
     return PART.sub(r"<\1>", text).replace("{{", "{").replace("}}", "}")

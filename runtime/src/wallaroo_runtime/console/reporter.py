@@ -142,7 +142,7 @@ class JsonReporter(TextReporter):
         self._state = state if state in (STARTING, STOPPING) else self._state
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Print an object with the state, and the findings that have led to it."""
+        """Print a JSON object: the state of the run (e.g. `kept`), the event in words, and the findings."""
         self._print(state, text=text, findings=[finding.to_json() for finding in findings])
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:

@@ -27,7 +27,7 @@ def stalled(
 
 
 def resumed(connections: set[Connection], waiting: set[Connection], has_room: bool) -> list[Connection]:
-    """Return the waiting connections that the gateway reads again.
+    """Return those connections, of the ones that wait for room in memory, from which the gateway continues to read.
 
     If there is room, all of them are read again. If not, only the connection with the largest partial message is read
     again, unless the gateway already reads another large message. Without this rule all connections could wait for

@@ -77,7 +77,9 @@ def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, 
 
 
 def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) -> dict[str, Any]:
-    """Run the SDK's command `overlay`, which writes prepared copies of the program's files to `work`.
+    """Run the SDK's command `overlay`. It writes changed copies of files that Go cannot build as they are to `work`.
+
+    Examples are a file with `import "C"`, and an empty `main`. The program's own files stay as they are.
 
     Returns:
         The copies by the files that they replace (`replace`), and the packages that need cgo (`cgo`).

@@ -114,4 +114,4 @@ class Reporter(Protocol):
         """Report that the run is ready: the addresses at which sources listen, and that the query is active."""
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Report the numbers. Called about once a second and once at the end."""
+        """Show the present numbers of the run, e.g. of messages. Called about once a second, and at the end."""

@@ -142,7 +142,7 @@ def memory_text(status: int, printed: str, kills: int) -> str:
 
 
 def memory_kills() -> int:
-    """Return the number of processes in all containers that the kernel ended for lack of memory; 0 if unknown."""
+    """Return how many processes the kernel of this machine has ended for lack of memory; 0 if unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/vmstat").read_text(encoding="ascii").splitlines()
         return next(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))

@@ -118,7 +118,10 @@ class Offer:
 
 @dataclass(slots=True)
 class Library:
-    """The computations that a program without pipelines offers; made by `build_library`."""
+    """The computations of a program without pipelines, which other programs use by `wallaroo.other_program`.
+
+    `build_library` makes it.
+    """
 
     offers: dict[str, Offer]
 

@@ -6,8 +6,8 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * The rows of a task in a user's own query (an applied application). Only people read the errors of such a query, so
- * the fields that Wallaroo's driver reads in other errors are taken away.
+ * Passes on the rows of a task, and makes its errors readable: in a user's own query (a PySpark job that calls
+ * {@code apply}) no driver of Wallaroo reads them, so the encoded fields for the driver are taken out of their text.
  */
 record PlainErrors(Iterator<byte[]> rows) implements Iterator<byte[]> {
     /** Runs a task and returns its rows. If the application is not applied, its errors stay as they are. */
