@@ -185,7 +185,7 @@ func (g *gobDecoder) decode(tag byte, data []byte) (any, error) {
 	return g.read(g.streams[number], rest, isPointer)
 }
 
-// read reads a value of a stream. While the decoder passes values, it skips one that methods of the program would read.
+// read reads a value of a stream. During Decoder.Pass it skips a value if methods of the program are needed to read it.
 func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (any, error) {
 	if g.passes && !stream.isOpen && !ReadsWithoutCode(stream.t) {
 		return nil, stream.pass(data)

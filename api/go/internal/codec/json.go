@@ -59,7 +59,7 @@ func appendTree(out []byte, value any) ([]byte, error) {
 	return appendOther(out, value)
 }
 
-// appendOther writes a value of a type of the program with encoding/json.
+// appendOther writes a value of any other type, e.g. a struct of the program, with encoding/json.
 func appendOther(out []byte, value any) ([]byte, error) {
 	text, err := MarshalJSON(value)
 	if wrong := (*json.UnsupportedTypeError)(nil); errors.As(err, &wrong) {

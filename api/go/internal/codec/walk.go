@@ -213,7 +213,7 @@ func compare(a, b reflect.Value) int {
 	return 0
 }
 
-// first returns the first result of at that is not 0, for indexes from 0.
+// first calls at with 0, 1, ... count-1, until a result is not 0, and returns this result, or 0 if there is none.
 func first(count int, at func(int) int) int {
 	for i := range count {
 		if found := at(i); found != 0 {
