@@ -58,7 +58,7 @@ type compiler struct {
 	within map[reflect.Type]bool // structs that contain the current type
 }
 
-// wrong adds a fault. It returns nil, the form of a faulty type.
+// wrong adds a fault. It returns nil as the column type, which the faulty Go type does not have.
 func (c *compiler) wrong(at, actual, expected, fix string) *form {
 	c.faults = append(c.faults, Fault{at, actual, expected, fix})
 	return nil
