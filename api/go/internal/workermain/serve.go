@@ -62,8 +62,8 @@ func serve(application *declaration.Application, directory string) error {
 	}
 }
 
-// begin starts the server of an application on a socket in a directory. path is that of the socket, and ended gets the
-// error with which the server ends.
+// begin starts the server of an application on a socket in a directory. path is the path of the socket, and ended gets
+// the error with which the server ends.
 func begin(application *declaration.Application, directory string, cacheBytes int64, stateBytes int) (
 	serving *server.Server, path string, ended chan error, err error,
 ) {
@@ -117,7 +117,8 @@ func appear(path string) error {
 	return nil
 }
 
-// sizeOf returns the number of bytes that an environment variable contains, or otherwise if the variable is not set.
+// sizeOf returns the number of bytes that an environment variable contains, or the parameter otherwise if the variable
+// is not set.
 func sizeOf(variable string, otherwise int64) (int64, error) {
 	text := os.Getenv(variable)
 	if text == "" {
