@@ -220,7 +220,7 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts dec
 	return &Failure{Code: "W403", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
 }
 
-// leave adds the exit of a node to those of the stage.
+// leave adds the exit of a node to the exits of the stage. It returns err, the error of making this exit.
 func (x *Executor) leave(n *node, err error) error {
 	x.exits = append(x.exits, n.exit)
 	return err

@@ -70,8 +70,8 @@ func (x *Executor) timedOf(port uint16) *timed {
 	return nil
 }
 
-// readTime splits the bytes of a key in a state log into the key's time and its state. time is nil if the log has none,
-// or if the state no longer has timers or a TTL.
+// readTime splits the bytes that a state log has for a key into the key's time and its state. time is nil if the log
+// has none, or if the state no longer has timers or a TTL.
 func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte, body []byte, err error) {
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
