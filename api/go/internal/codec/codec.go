@@ -1,5 +1,5 @@
-// Package codec serializes messages between stages and states. It uses the program's wa.Serialize and wa.Deserialize if
-// they are set, and its own (native) format otherwise. Messages between programs have built-in codecs.
+// Package codec serializes states, and messages between stages. It uses the program's wa.Serialize and wa.Deserialize
+// if they are set, and otherwise the native format of this package. Messages between programs have built-in codecs.
 package codec
 
 import (

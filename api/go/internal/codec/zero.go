@@ -67,8 +67,8 @@ func isOpaque(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && methodOf(t, codingTypes) < len(codingTypes)
 }
 
-// appendMarks writes the numbers of the places that gob would lose, if there are any, and returns the value to write
-// with gob. It returns an error for a value with a cycle, because gob would never finish.
+// appendMarks writes the numbers of the places that gob would lose, if there are any, and returns the value that the
+// caller writes with gob. It returns an error for a value with a cycle, because gob would never finish.
 func appendMarks(out []byte, value any) ([]byte, any, error) {
 	root := reflect.Indirect(reflect.ValueOf(value))
 	if !root.IsValid() || visits(root.Type()) == nil {
