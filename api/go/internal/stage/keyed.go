@@ -165,7 +165,8 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 }
 
 // settle ends a call of user code with a state: it marks a changed state to be written, or deletes the state. If user
-// code has failed, or has left an invalid state, settle makes a dead letter by bury and restores the state.
+// code has failed, or has left an invalid state, settle calls bury, which makes a dead letter, and restores the state.
+// If states were not saved (keyed.careful is false), it returns errRollback instead.
 func (n *node) settle(table *state.Table, entry *state.Entry, fresh, persist, deletes bool, fault *Failure, bury func(*Failure)) (failed bool, err error) {
 	x := n.x
 	if fault == nil && x.keyed.careful && !deletes {

@@ -23,7 +23,8 @@ const (
 )
 
 // Emit receives one frame of messages that leave a stage. port stands for the part that gets them: a state step, a
-// sink, or another stage. bucket is that of their keys, or -1 if no state step gets them. Emit may keep the frame.
+// sink, or another stage. bucket is the bucket of their keys, or -1 if no state step gets them. Emit may keep the
+// frame.
 type Emit func(port uint16, bucket int32, frame []byte) error
 
 // Failure is the reason why a stage cannot continue, e.g. a damaged frame. A fault of a single message is a dead

@@ -83,8 +83,8 @@ func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte
 	return nil, encoding, body, err
 }
 
-// wakeFor runs the timers and the TTL of a key that are due at the time of a message, before this message. runs is
-// false if the message became a dead letter, because its own time is out of range.
+// wakeFor runs the timers of a message's key and its TTL, if they are due at the time of the message. It is called
+// before the message is processed. runs is false if the message became a dead letter, because its time is out of range.
 func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
 	x := n.x
 	if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {

@@ -229,7 +229,7 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write serializes a state. Its bytes can be read without those of other states, because the runtime moves states
+// write serializes a state. The bytes can be read without the bytes of other states, because the runtime moves states
 // between the logs of buckets without the help of this program.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {

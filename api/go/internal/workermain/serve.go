@@ -94,8 +94,8 @@ func flush() {
 	span.Flush(some)
 }
 
-// listen binds the socket under a temporary name, because the runtime calls the worker as soon as the socket exists.
-// appear gives it the final name when the worker is ready.
+// listen binds the socket under a temporary name, which appear changes when the worker is ready. The runtime calls the
+// worker as soon as the socket has its final name.
 func listen(path string) (net.Listener, error) {
 	temporary := path + ".part"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
