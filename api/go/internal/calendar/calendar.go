@@ -1,4 +1,4 @@
-// Package calendar finds the keys of a step that a tick concerns: keys whose windows end, timers fire, or TTL is over.
+// Package calendar finds the keys of a step for which a tick has work: windows end, timers fire, or a TTL is over.
 package calendar
 
 import (
@@ -15,7 +15,7 @@ const FirstMs, LastMs = -62_135_596_800_000, 253_402_300_799_999
 // Never is the due time of a key that needs no tick before its next message.
 const Never = math.MaxInt64
 
-// Item is what a calendar holds for one key: an object of the step that contains the times of this key.
+// Item is the entry of one key in a calendar: an object in which the step keeps the times of this key.
 type Item interface {
 	comparable
 	// Place returns the item's slot. Only the calendar uses it.
@@ -47,8 +47,7 @@ type Rules[I Item] struct {
 	Waits bool
 }
 
-// Calendar contains those keys of one step in one bucket that a later tick will concern. Each key is in it at most
-// once.
+// Calendar contains the keys of one step in one bucket for which a later tick has work. Each key is in it at most once.
 type Calendar[I Item] struct {
 	rules Rules[I]
 	items iter.Seq[I]
@@ -57,7 +56,8 @@ type Calendar[I Item] struct {
 	last  int64 // time of the last tick; at first, the latest tick that the items know
 }
 
-// New makes the calendar of a step. items yields those of all keys that have a state, also when it is called later.
+// New makes the calendar of a step. items yields the items of all keys that have a state. If the clock is set back,
+// Tick calls items again.
 func New[I Item](rules Rules[I], items iter.Seq[I]) *Calendar[I] {
 	c := &Calendar[I]{rules: rules, items: items, fresh: map[I]bool{}, last: math.MinInt64}
 	for item := range items {
@@ -95,9 +95,9 @@ func (c *Calendar[I]) Drop(item I) {
 	}
 }
 
-// Tick records a tick. It removes and returns the items that the tick concerns, in the order of their keys. Before that,
-// the keys that had a message since the last tick fall silent at the tick's time, and changed is called for each of
-// them. If the clock was set back, the same happens to keys that fell silent at a later time.
+// Tick removes and returns the items that are due at a tick, in the order of their keys. Before that, each key that had
+// a message since the tick before falls silent at the time of this tick, and Tick calls changed for it. If the clock
+// was set back, a key that had fallen silent at a later time falls silent again, at the time of this tick.
 func (c *Calendar[I]) Tick(time int64, changed func(I)) (due []I) {
 	if c.rules.Waits && time < c.last {
 		for item := range c.items {

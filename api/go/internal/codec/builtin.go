@@ -69,7 +69,7 @@ func (Builtin) Encoding() byte { return Plain }
 // Reset does nothing, because values of built-in codecs are independent of each other.
 func (Builtin) Reset() {}
 
-// Decode reads a value in this codec. encoding is that in the header of the frame, and must be Plain.
+// Decode reads a value in this codec. encoding is the encoding in the header of the frame, and must be Plain.
 func (b Builtin) Decode(encoding byte, data []byte) (any, error) {
 	if encoding != Plain {
 		return nil, fmt.Errorf("the value has encoding %d; those of a codec have %d", encoding, Plain)
@@ -150,7 +150,7 @@ func appendString(out []byte, value any) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-// boxed returns the same decoder with results of type any.
+// boxed returns a decoder that calls decode and returns its result as any.
 func boxed[T any](decode func(data []byte) (T, error)) func(data []byte) (any, error) {
 	return func(data []byte) (any, error) { return decode(data) }
 }

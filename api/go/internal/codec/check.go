@@ -83,8 +83,8 @@ func (p part) String() string {
 
 func (p part) item() part { return part{p.root, p.path + "[]"} }
 
-// checkType is CheckType for a type within another type. at is its place there, for the error. Types in seen are not
-// checked again.
+// checkType is CheckType for a type within another type. at is its place in the other type, for the error. Types in
+// seen are not checked again.
 func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	if seen[t] {
 		return nil
@@ -114,7 +114,8 @@ func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	return nil
 }
 
-// checkMethods returns an error if a type has only one of two matching methods, for writing or for reading.
+// checkMethods returns an error if a type has a method that writes its values, but not the matching one that reads
+// them, or the reverse. It also checks that an embedded field does not provide these methods (see checkPromoted).
 func checkMethods(t reflect.Type) error {
 	writes, reads := methodOf(t, writingTypes), methodOf(t, readingTypes)
 	names := [][]string{{"GobEncode", "GobDecode"}, {"MarshalBinary", "UnmarshalBinary"}}
@@ -167,7 +168,8 @@ func ReadsWithoutCode(t reflect.Type) bool {
 	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes)
 }
 
-// needsNoCode reports whether no type within t has a registered codec or implements one of the interfaces in asked.
+// needsNoCode reports whether no type within t needs methods of the program: none has a registered codec, implements an
+// interface of asked, or is an interface, a channel or a function.
 func needsNoCode(t reflect.Type, asked []reflect.Type) bool {
 	return !leadsTo(t, map[reflect.Type]bool{}, func(t reflect.Type) (is, isKnown bool) {
 		if _, ok := known.FormOf(t); ok {
@@ -182,8 +184,8 @@ func needsNoCode(t reflect.Type, asked []reflect.Type) bool {
 	})
 }
 
-// leadsTo reports whether isWanted accepts t or a type within t, such as that of a field or element. isWanted decides
-// about a type, or returns isKnown = false to look at the types within it.
+// leadsTo reports whether isWanted accepts t or a type within t, such as that of a field or element. If isWanted
+// returns isKnown = false for a type, leadsTo looks at the types within it.
 func leadsTo(t reflect.Type, seen map[reflect.Type]bool, isWanted func(reflect.Type) (is, isKnown bool)) bool {
 	if seen[t] {
 		return false

@@ -1,5 +1,5 @@
-// Package codec serializes messages between stages and states. It uses the program's wa.Serialize and wa.Deserialize if
-// they are set, and its own (native) format otherwise. Messages between programs have built-in codecs.
+// Package codec serializes states, and messages between stages. It uses the program's wa.Serialize and wa.Deserialize
+// if they are set, and otherwise the native format of this package. Messages between programs have built-in codecs.
 package codec
 
 import (
@@ -190,9 +190,9 @@ func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	return value, nil
 }
 
-// Pass reads a native value that must not be processed, e.g. because it has ended a worker. Later values in the frame
-// may need its type description. Pass returns the value for display, or nil if only methods of the program could read
-// it. It calls such methods only if the value may describe further types.
+// Pass skips a native value that must not be processed, e.g. because it has ended a worker. It reads the type
+// descriptions of the value, which later values of the frame may need. It returns the value for display, or nil if
+// methods of the program are needed to read it. Pass calls such methods only if the value may describe further types.
 func (d *Decoder) Pass(data []byte) any {
 	if len(data) == 0 || data[0] == tagForm || data[0] == tagFormPointer {
 		return nil

@@ -13,9 +13,10 @@ import (
 // maxDescriptions limits how many gob streams are kept between frames, one for each type.
 const maxDescriptions = 256
 
-// gobEncoder writes values of any type with encoding/gob, which describes a type once in a stream, before its first
-// value. Each type has a stream. A frame must be readable alone, so the first value of a type in each frame repeats the
-// description. The stream then continues, unless values of its type may describe further types.
+// gobEncoder writes values of any type with encoding/gob. Each type has a gob stream, in which gob describes the type
+// once, before the first value. A frame must be readable alone, so gobEncoder repeats the description before the first
+// value of a type in each frame. The stream continues in the next frame, unless values of the type may describe further
+// types.
 type gobEncoder struct {
 	streams map[reflect.Type]*encodeStream // streams that can continue
 	inFrame map[reflect.Type]uint64        // number of each type described in this frame
@@ -185,7 +186,7 @@ func (g *gobDecoder) decode(tag byte, data []byte) (any, error) {
 	return g.read(g.streams[number], rest, isPointer)
 }
 
-// read reads a value of a stream. While the decoder passes values, it skips one that methods of the program would read.
+// read reads a value of a stream. During Decoder.Pass it skips a value if methods of the program are needed to read it.
 func (g *gobDecoder) read(stream *decodeStream, data []byte, isPointer bool) (any, error) {
 	if g.passes && !stream.isOpen && !ReadsWithoutCode(stream.t) {
 		return nil, stream.pass(data)

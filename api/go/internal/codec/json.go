@@ -59,7 +59,7 @@ func appendTree(out []byte, value any) ([]byte, error) {
 	return appendOther(out, value)
 }
 
-// appendOther writes a value of a type of the program with encoding/json.
+// appendOther writes a value of any other type, e.g. a struct of the program, with encoding/json.
 func appendOther(out []byte, value any) ([]byte, error) {
 	text, err := MarshalJSON(value)
 	if wrong := (*json.UnsupportedTypeError)(nil); errors.As(err, &wrong) {
@@ -270,8 +270,8 @@ func MarshalJSON(value any) ([]byte, error) {
 	return nil, errors.New("a text is not UTF-8")
 }
 
-// UnmarshalJSON is json.Unmarshal, except for a number that is read into an interface and that float64 cannot
-// represent. Such a number becomes a json.Number, so that no digit is lost.
+// UnmarshalJSON is json.Unmarshal, but a number in an interface becomes a json.Number if float64 cannot represent it,
+// so that no digit is lost.
 func UnmarshalJSON(data []byte, into any) error {
 	if isClosed(reflect.TypeOf(into)) {
 		return json.Unmarshal(data, into)

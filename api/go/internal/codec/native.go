@@ -137,7 +137,7 @@ func (d *Decoder) decodeNative(data []byte) (any, error) {
 	return nil, &Error{Type: "a serialized value", Reason: fmt.Sprintf("tag %d with %d bytes was not written by this SDK", tag, len(rest))}
 }
 
-// wholeNumbers has, for each tag from tagInt on, a function that makes a number of this type.
+// wholeNumbers has, for each tag from tagInt on, a function that converts bits to a number of the tag's type.
 var wholeNumbers = [...]func(bits uint64) any{
 	func(bits uint64) any { return int(unzigzag(bits)) },
 	func(bits uint64) any { return int8(unzigzag(bits)) },

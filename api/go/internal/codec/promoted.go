@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// checkPromoted returns an error if a struct inherits one of methods, which serialize a value, from an embedded field.
-// Such a method leaves out the other fields, or is called on a nil pointer. A field with the tag `tag:"-"` may be left
-// out.
+// checkPromoted returns an error if a struct gets one of methods, which serialize a value, from an embedded field, and
+// the method leaves out other fields or is called on a nil pointer. tag is the key of a field tag, e.g. json: a field
+// with the value "-" for it may be left out.
 func checkPromoted(t reflect.Type, methods []string, tag string) error {
 	t = pointedTo(t)
 	if t.Kind() != reflect.Struct {
@@ -42,8 +42,9 @@ func checkPromoted(t reflect.Type, methods []string, tag string) error {
 	return fmt.Errorf("%s has %s of the field %s that it embeds, which %s; give that field a name of its own", t, methods[at], from, why)
 }
 
-// isPromoted reports whether a type has a method from an embedded field. The compiler generates such methods, and
-// reports no source file for them. For a method of the type itself, it generates only the form for pointers.
+// isPromoted reports whether a type gets a method from an embedded field. The compiler generates such a method, and
+// reports no source file for it. It also generates the pointer's form of each method that the type itself declares for
+// values. Therefore isPromoted looks for the method of the type before that of the pointer.
 func isPromoted(t reflect.Type, name string) bool {
 	method, ok := t.MethodByName(name)
 	if !ok {

@@ -10,8 +10,8 @@ import (
 
 // walk visits the places in a value that encoding/gob may lose: pointers, and floats in fields (see zero.go). It ends
 // early if it finds a cycle. The order of the visits does not depend on the targets of the pointers, so the encoder and
-// the decoder give each place the same number. isElement is set for the elements of slices, arrays and maps, for which
-// gob writes zero values, too.
+// the decoder give each place the same number. The parameter isElement of its methods is set for elements of slices,
+// arrays and maps, for which gob writes zero values, too.
 type walk struct {
 	task    task
 	count   uint64   // places visited
@@ -213,7 +213,7 @@ func compare(a, b reflect.Value) int {
 	return 0
 }
 
-// first returns the first result of at that is not 0, for indexes from 0.
+// first calls at with 0, 1, ... count-1, until a result is not 0, and returns this result, or 0 if there is none.
 func first(count int, at func(int) int) int {
 	for i := range count {
 		if found := at(i); found != 0 {

@@ -15,8 +15,8 @@ import (
 
 var visited sync.Map // reflect.Type → result of visits
 
-// visits returns nil if gob loses no value of a type, so that a walk can pass it by. Otherwise it returns, for a
-// struct, the indexes of the fields that the walk visits.
+// visits returns the indexes of the fields of a struct that a walk must visit, and an empty slice for any other type.
+// The result is nil if gob loses no value of the type, so that a walk can skip it.
 func visits(t reflect.Type) []int {
 	if before, ok := visited.Load(t); ok {
 		return before.([]int)
@@ -34,7 +34,8 @@ func visits(t reflect.Type) []int {
 	return fields
 }
 
-// isVisited reports whether gob may lose a value in a value of type t. outer contains the types around t.
+// isVisited reports whether gob may lose a part of a value of type t. isElement is set for an element of a slice, array
+// or map. outer contains the types around t.
 func isVisited(t reflect.Type, isElement bool, outer map[reflect.Type]bool) bool {
 	if t.Kind() == reflect.Pointer || outer[t] {
 		return true
@@ -66,8 +67,8 @@ func isOpaque(t reflect.Type) bool {
 	return t.Kind() != reflect.Interface && methodOf(t, codingTypes) < len(codingTypes)
 }
 
-// appendMarks writes the numbers of the places that gob would lose, if there are any, and returns the value to write
-// with gob. It returns an error for a value with a cycle, because gob would never finish.
+// appendMarks writes the numbers of the places that gob would lose, if there are any, and returns the value that the
+// caller writes with gob. It returns an error for a value with a cycle, because gob would never finish.
 func appendMarks(out []byte, value any) ([]byte, any, error) {
 	root := reflect.Indirect(reflect.ValueOf(value))
 	if !root.IsValid() || visits(root.Type()) == nil {
@@ -119,9 +120,9 @@ func restored(v reflect.Value, isElement bool) {
 	}
 }
 
-// withoutNil returns a copy of a value with pointers to new values in place of nil elements. New values may again have
-// nil elements of their own type, without end. Then the walk ends at the depth `lowest`, and withoutNil returns this
-// type.
+// withoutNil returns a copy of a value in which pointers to new values replace nil elements. If new values have nil
+// elements of their own type, this has no end. Then the walk stops at the depth `lowest`, and withoutNil also returns
+// the type.
 func withoutNil(value any, lowest int) (any, reflect.Type) {
 	into := addressable(reflect.ValueOf(value))
 	if into.Kind() == reflect.Pointer {

@@ -33,8 +33,8 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	return checked.Found
 }
 
-// nameApart gives the sinks of a pipeline different names if several still have the pipeline's name. Of these, a Kafka
-// sink gets the name of its topic. The others, except for the first, get a number after the name.
+// nameApart renames sinks of a pipeline if several have its name, which is the default. A Kafka sink gets the name of
+// its topic. Of the others, all but the first get a number after the name.
 func (p *Pipeline) nameApart() {
 	same, taken := 0, map[string]bool{}
 	for _, sink := range p.Sinks {
@@ -141,8 +141,8 @@ func (a *Application) checkAddresses() {
 	}
 }
 
-// checkAddress reports an invalid address of a source or sink. If the address is missing and the declaration has
-// already been reported (found), it does not report it again.
+// checkAddress reports an invalid address of a source or sink. It does not report a missing address if the declaration
+// of the source or sink already has findings (found), because they explain it.
 func (a *Application) checkAddress(what string, edge topology.Edge, found []diagnostic.Diagnostic, path string, place Place) {
 	var host, port string
 	switch of := edge.(type) {

@@ -139,7 +139,7 @@ func (p *Pipeline) Path(collection string, number int) string {
 	return strconv.Itoa(p.Number) + "/" + collection + "/" + strconv.Itoa(number)
 }
 
-// Report adds a finding about a member of the topology, which the program has declared at a place.
+// Report adds a finding. pointer is its place in the topology, and place its line in the program.
 func (a *Application) Report(d diagnostic.Diagnostic, pointer string, place Place) {
 	a.Found = append(a.Found, d.At(pointer, place.File, place.Line))
 }

@@ -22,8 +22,8 @@ type Document struct {
 	InterfaceHash string
 }
 
-// Describe makes the document of an application or library without findings. codeHash is the hash of the program's
-// binary.
+// Describe makes the document of an application or library for which Check has no findings. codeHash is the hash of the
+// program's binary.
 func (a *Application) Describe(codeHash string) (*Document, error) {
 	executable, err := os.Executable()
 	if err != nil {

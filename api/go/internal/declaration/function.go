@@ -11,8 +11,9 @@ type Stateless interface {
 	Compute(data any) emission.Results
 }
 
-// Stateful has the functions of a state step: for a message, for a visit (a call for every key of the state), and for a
-// timer. call collects the timers that a function sets. It is nil if the state has neither TTL nor timers.
+// Stateful has the functions of a state step: Compute for a message, Visit for a visit (a call for every key of the
+// state), and Fire for a timer. The parameter call collects the timers that a function sets. It is nil if the state has
+// neither TTL nor timers.
 type Stateful interface {
 	Compute(call *timing.Changes, data, state any) emission.Results
 	Visit(visit *wa.Visit, state any) emission.Results
@@ -32,14 +33,15 @@ func (c multi) Compute(data any) emission.Results {
 	return emission.Results{Many: c.ComputationMulti.Compute(data)}
 }
 
-// plain has the functions of Stateful that state computations of Wallaroo's own API lack: it has no visits and timers.
+// plain provides Visit and Fire of Stateful for state computations of Wallaroo's own API, which have neither visits nor
+// timers.
 type plain struct{}
 
 func (plain) Visit(*wa.Visit, any) emission.Results { return emission.Results{} }
 
 func (plain) Fire(*timing.Changes, *wa.Timer, any) emission.Results { return emission.Results{} }
 
-// FunctionsOf makes Stateful of a wallarooapi.StateComputation or StateComputationMulti.
+// FunctionsOf converts a wallarooapi.StateComputation or StateComputationMulti to Stateful.
 func FunctionsOf(computation any) Stateful {
 	if several, is := computation.(wa.StateComputationMulti); is {
 		return stateMulti{StateComputationMulti: several}

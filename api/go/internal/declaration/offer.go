@@ -25,8 +25,8 @@ func NewLibrary() *Application {
 	return &Application{Name: LibraryName, Place: Caller(), Offers: map[string]*Offer{}}
 }
 
-// Offer adds a component to a library. Its step must be complete. method is the public method that adds it, for
-// findings.
+// Offer adds a component to a library. Its step must be complete. method is the public method that the program has
+// called, for findings.
 func (a *Application) Offer(method string, offer *Offer) {
 	step := offer.Step
 	if step.Symbol == "" {
@@ -67,12 +67,13 @@ func (a *Application) checkOffers() {
 	}
 }
 
-// offered returns the components of a library as trees of the document, sorted by name.
+// offered returns the components of a library, sorted by name. tree makes the JSON object of a component for the
+// document.
 func (a *Application) offered(tree func(*Offer) topology.Object) topology.Array {
 	return topology.ArrayOf(slices.Sorted(maps.Keys(a.Offers)), func(name string) topology.Object { return tree(a.Offers[name]) })
 }
 
-// tree returns those members of a component on which it and the programs that use it must agree.
+// tree returns those members of a component that a program needs to use it: name, kind, codecs and named outputs.
 func (o *Offer) tree() topology.Object {
 	members := topology.Of("name", o.Step.Name, "kind", o.Step.Kind, "input", o.Input, "output", o.Output)
 	if len(o.Step.Outputs) == 0 {

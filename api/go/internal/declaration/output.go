@@ -26,8 +26,8 @@ func OutputsOf(object any) (outputs []NamedOutput) {
 	return outputs
 }
 
-// AddOutputs adds a step of kind Output to the pipeline for each named output of a step, even if the output is not
-// used.
+// AddOutputs adds a step of kind Output to the pipeline for each named output of a step, even if no step or sink reads
+// the output.
 func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	seen := map[string]bool{}
 	for _, output := range step.Outputs {
@@ -44,7 +44,7 @@ func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	}
 }
 
-// OutputOf returns the messages of a named output of a step, given by its path. If the step has no such output,
+// OutputOf returns the stream of the named output `name`. from is the path of its step. If the step has no such output,
 // OutputOf reports this and returns a placeholder.
 func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	place, what, declared := Caller(), "this place", []string{}

@@ -63,7 +63,7 @@ type Generator interface {
 	Apply(previous any) any
 }
 
-// RecordDecoder is a decoder that gets the whole record in place of its value.
+// RecordDecoder is a decoder that gets the whole record: its value, and the other parts as a Record.
 type RecordDecoder interface {
 	DecodeRecord(value []byte, record Record) any
 }
@@ -161,9 +161,9 @@ type State struct {
 	Expiring *Expiring
 }
 
-// Expiring describes the part of a state that the TTL ends, if the rest of the state stays. Package goka uses it: the
-// TTL ends the value in a group's table. At the end of the TTL, Stateful.Visit runs for a visit without a name, and
-// removes the part. If a message leaves a state empty, the state is deleted.
+// Expiring describes a TTL that ends only a part of a state. Package goka uses it: the TTL ends the value in a group's
+// table, and the rest of the state stays. When the TTL is over, Stateful.Visit runs for a visit without a name and
+// removes the part. If a message leaves the state empty, the state is deleted.
 type Expiring struct {
 	Prolongs func(message any) bool // other messages neither have a time nor end states
 	IsIn     func(state any) bool   // whether the state has the part

@@ -16,8 +16,8 @@ type SetupResult struct {
 
 var registry sync.Map // text that ToJson has returned → SetupResult
 
-// File stores a result under the text that ToJson returns. An ApplicationSetup returns only this text, so the result is
-// looked up by it.
+// File stores a result under its Text, which ToJson returns. An ApplicationSetup returns only this text, so Lookup
+// needs it to find the result.
 func File(result SetupResult) { registry.Store(result.Text, result) }
 
 // Lookup returns the result that was stored under a text.

@@ -11,8 +11,8 @@ import (
 // IsStateful reports whether a kind of step has state.
 func IsStateful(kind string) bool { return strings.HasPrefix(kind, StateComputation) }
 
-// NewRemote sets the fields of a step that another program runs: a component of its library. If the component has
-// state, state is the name of this state, and a message gets the state of the key that it carries.
+// NewRemote sets the fields of a step that is a component of another program's library. If the component has state, the
+// parameter state is the name of this state, and a message gets the state of the key that it carries.
 func (a *Application) NewRemote(step *Step, method string, component *wa.RemoteComponent, state string) {
 	own := *component
 	program, pointer := own.Program, Pointer(step.Path)
@@ -48,8 +48,8 @@ func (a *Application) Programs() map[string]string {
 	return programs
 }
 
-// declareCodecs sets the codec of each source and step that sends messages to a component of another program: it must
-// write them in the input codec of the component.
+// declareCodecs sets the codec of each source and step that sends messages to a component of another program. It is the
+// input codec of this component.
 func (a *Application) declareCodecs() {
 	parts := a.Parts()
 	for step := range a.Steps() {

@@ -12,7 +12,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// NewSource sets the fields of a source that follow from its decoder or generator, after it has checked them.
+// NewSource checks the decoder or generator of a source, and sets the fields of the source that follow from it.
 func (a *Application) NewSource(source *Source) {
 	for _, found := range source.Found {
 		a.Report(found, Pointer(source.Path), source.Place)

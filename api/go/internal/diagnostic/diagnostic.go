@@ -80,8 +80,8 @@ func Of(code string, pairs ...any) Diagnostic {
 	return Diagnostic{Code: code, Message: fill.Replace(e.Message), Fix: fill.Replace(e.Fix)}
 }
 
-// Wrong makes the diagnostic (T207) of a wrong argument of a public function. The remedy is "pass " and expected, or
-// fix if it is given.
+// Wrong makes the diagnostic (T207) of a wrong argument of a public function. The remedy is fix if it is given, and
+// otherwise to pass the expected value.
 func Wrong(method, parameter, actual, expected string, fix ...string) Diagnostic {
 	remedy := append(fix, "pass "+expected)[0]
 	return Of("T207", "method", method, "parameter", parameter, "actual", actual, "expected", expected, "fix", remedy)

@@ -32,8 +32,8 @@ func point(name string) *Point {
 	return &Point{name: name, counts: counts(os.Getenv("WALLAROO_FAULT"), name)}
 }
 
-// counts returns how often the process must reach a point before it dies: 1 is the first time. text is the value of
-// WALLAROO_FAULT: entries POINT:NUMBER for all points, separated by commas.
+// counts returns for a point the numbers n at which the process dies: when it reaches the point for the nth time. text
+// is the value of WALLAROO_FAULT: entries POINT:NUMBER for all points, separated by commas.
 func counts(text, name string) map[uint64]bool {
 	found := map[uint64]bool{}
 	for part := range strings.SplitSeq(text, ",") {
@@ -56,8 +56,8 @@ func (p *Point) Reach() {
 }
 
 // isFirst reports whether no process has died for this entry of WALLAROO_FAULT before. Deaths are recorded in the
-// directory WALLAROO_FAULT_DIR; if it is not set, each process dies. A directory that cannot be used is a mistake of
-// the test, which would pass without a death.
+// directory WALLAROO_FAULT_DIR; if it is not set, each process dies. If the directory cannot be used, isFirst panics,
+// because the test would pass without a death.
 func isFirst(entry string) bool {
 	directory := os.Getenv("WALLAROO_FAULT_DIR")
 	if directory == "" {

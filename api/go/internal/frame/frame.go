@@ -26,15 +26,15 @@ const (
 	allFlags = 1<<iota - 1
 )
 
-// These are the encodings of values, as in the header of a frame, that this package knows: bytes whose lengths are in a
-// column, and bytes from the network with their framing.
+// These are the encodings of values that this package knows, as stored in the header of a frame. With Plain, the
+// lengths of the values are in a column. With Framed, the values are bytes from the network with their framing.
 const (
 	Plain  = 0
 	Framed = 1
 )
 
-// DeadLetterPort is the port of frames whose values are dead letters. Within a dead letter, it means that the port of the
-// source is unknown.
+// DeadLetterPort is the port of frames whose values are dead letters. As the port of a source in a dead letter, it
+// means that the source is unknown.
 const DeadLetterPort = 65535
 
 // TickPort is the port of ticks: frames without messages that carry a time.

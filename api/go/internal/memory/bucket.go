@@ -62,8 +62,8 @@ func (b *bucket) compact(executor *stage.Executor) error {
 	return err
 }
 
-// take removes and returns the live states, because a failed call leaves them unusable. Without live states it loads
-// them from the log.
+// take returns the live states and forgets them, because a failed call leaves them unusable. If there are none, it
+// loads them from the log.
 func (b *bucket) take(executor *stage.Executor) (*state.Bucket, error) {
 	live := b.live
 	if live == nil {

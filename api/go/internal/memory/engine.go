@@ -25,7 +25,7 @@ type Engine struct {
 	fired    uint64         // number of timers that fired since the last call of Fired
 }
 
-// level is a stage of the plan, with its buckets. The number of a level is that of the shuffles before it.
+// level is a stage of the plan, with its buckets. Its index in Engine.levels is the number of shuffles before it.
 type level struct {
 	executor *stage.Executor
 	entries  map[uint16]bool // ports of the accepted frames; includes ticks if the level has windows or timed steps
@@ -118,8 +118,8 @@ func (e *Engine) Run(frames [][]byte) (left [][]byte, err error) {
 	return left, nil
 }
 
-// runSources runs level 0 on chunks of the input frames. It also passes on ticks and visits, for every bucket of the
-// levels that accept them, before messages with the same sequence number.
+// runSources runs level 0 on chunks of the input frames. It also passes on ticks and visits to every bucket, if a later
+// level accepts them, ahead of messages with the same sequence number.
 func (e *Engine) runSources(frames [][]byte) (rows []row, err error) {
 	first := e.levels[0]
 	var mine [][]byte

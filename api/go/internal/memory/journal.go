@@ -106,8 +106,8 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 }
 
 // Batch returns how many of the frames can be in the next micro-batch. Consecutive ticks cannot be in one micro-batch:
-// they have the same sequence number, so windows of a later level would get results of the first tick after the last
-// one.
+// they have the same sequence number, so windows of a later level would process all these ticks before the results of
+// the first one.
 func Batch(frames [][]byte) int {
 	for i := 1; i < len(frames); i++ {
 		if isTick(frames[i-1]) && isTick(frames[i]) {

@@ -28,7 +28,7 @@ type part struct {
 	isSink bool
 }
 
-// draft is a plan in the making, with what the passes of Compile have found out so far.
+// draft is a plan in the making, with the results of the passes of Compile.
 type draft struct {
 	parts  []*part // parts of the topology, each after its inputs
 	plan   *Plan
@@ -159,7 +159,8 @@ func (d *draft) levelsOf(paths []string) (levels []int, deepest int) {
 	return levels, deepest
 }
 
-// findTimes finds the windows, the steps of states with timers or a TTL, and all parts before them.
+// findTimes finds the parts whose messages need times: windows, steps of states with timers or a TTL, and all parts
+// upstream of them.
 func (d *draft) findTimes() {
 	timed, used := map[string]bool{}, map[string]string{} // by name of the state
 	for _, p := range d.parts {

@@ -58,7 +58,7 @@ type compiler struct {
 	within map[reflect.Type]bool // structs that contain the current type
 }
 
-// wrong adds a fault. It returns nil, the form of a faulty type.
+// wrong adds a fault. It returns nil as the column type, which the faulty Go type does not have.
 func (c *compiler) wrong(at, actual, expected, fix string) *form {
 	c.faults = append(c.faults, Fault{at, actual, expected, fix})
 	return nil
@@ -165,8 +165,8 @@ func (c *compiler) compound(t reflect.Type, tag, at string) *form {
 	return c.wrong(at, t.String(), ofAColumn, remedy(t))
 }
 
-// collection completes the column type of a slice or map. opening begins the SQL type, such as ARRAY<. The tag is the
-// whole type, e.g. ARRAY<DATE>, or empty.
+// collection completes the column type of a slice or map. opening begins the SQL type, such as ARRAY<. tag is the whole
+// SQL type, e.g. ARRAY<DATE>, or empty.
 func (c *compiler) collection(t reflect.Type, opening, tag, at string, made form) *form {
 	if tag != "" {
 		inner, is := strings.CutPrefix(tag, opening)

@@ -97,8 +97,8 @@ func (c *conversation) nextLog() (*pb.StateLog, error) {
 	}
 }
 
-// part processes one part of a bucket call: all requests up to one that wants the outputs so far (a release), or up to
-// the last request of the call. first is the first request of the part.
+// part processes one part of a bucket call. first is the first request of the part. The last request of the part wants
+// the outputs so far (a release), or is the last of the call.
 func (c *conversation) part(first *pb.Bucket) (err error) {
 	fault.BeforeCompute.Reach()
 	call := c.open
@@ -186,7 +186,7 @@ func (c *conversation) release(call *openCall) error {
 	return nil
 }
 
-// compute calls give when it is the call's turn, and sends the outputs that give returns.
+// compute calls give, which computes outputs, when it is the call's turn (see turn), and sends these outputs.
 func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame, error)) error {
 	var outputs []stage.OutputFrame
 	err := call.turn.run(func() (err error) {
@@ -241,8 +241,8 @@ func (c *conversation) finish(call *openCall) error {
 	return nil
 }
 
-// load requests the state log of a bucket from the client and makes the states from it. rollback means that the worker
-// has discarded its states, because the call must run again.
+// load requests the state log of a bucket from the client and makes the states from it. rollback says to the client
+// that the worker has discarded its states, because the call must run again.
 func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error) {
 	index, loader := call.index, c.x.NewLoader()
 	if call.version == (state.Version{}) {
@@ -273,7 +273,7 @@ func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error
 
 func (c *conversation) send(reply *pb.Reply) error { return send(c.stream.Send(reply)) }
 
-// nonce returns a random number that is not 0. A nonce of 0 belongs to the empty state.
+// nonce returns a random number for a state.Version. It is not 0, the nonce of the version without states.
 func nonce() uint64 {
 	for {
 		if n := rand.Uint64(); n != 0 {

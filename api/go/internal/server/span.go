@@ -43,8 +43,8 @@ type tracedStream struct {
 
 type withinKey struct{}
 
-// Context returns the context of the stream. For within, it contains the context of user functions, which outlives the
-// stream.
+// Context returns the context of the stream. The function within finds in it the context for user functions, which does
+// not end with the stream.
 func (s *tracedStream) Context() context.Context {
 	return context.WithValue(s.ServerStream.Context(), withinKey{}, s.within)
 }

@@ -7,8 +7,8 @@ import (
 	"wallarooapi/internal/flight"
 )
 
-// turn lets a call run user code: together with other calls, or alone, which the runtime requests to find out which
-// message ends or hangs the worker.
+// turn lets a call run user code, either together with other calls or alone. The runtime requests a call alone to find
+// out which message ends or hangs the worker.
 type turn struct {
 	stream context.Context // of the call
 	lock   sync.Locker
@@ -22,8 +22,8 @@ func (w *Host) turn(stream context.Context, record *flight.File, alone bool) tur
 	return turn{stream, w.users.RLocker(), record}
 }
 
-// run calls messages, which runs user code, when it is the call's turn. If the client has given up the stream, run does
-// not call it, because no client would read which message was in flight.
+// run waits for the turn of the call, and then calls messages, which runs user code. If the client has given up the
+// stream, run only returns an error, because no client would read which message was in flight.
 func (t turn) run(messages func() error) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()

@@ -57,8 +57,8 @@ func (w *work) end() {
 	}
 }
 
-// stream is an interceptor that runs the handler of a stream. A handler mostly waits for requests of its client. When
-// the worker is ending and no call is running, stream therefore returns before the handler.
+// stream is an interceptor that runs the handler of a stream. If the worker is ending and no call is running, stream
+// returns before the handler, which may still wait for requests of its client.
 func (w *work) stream(service any, stream grpc.ServerStream, _ *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 	finished := make(chan error, 1)
 	go func() { finished <- handler(service, stream) }()

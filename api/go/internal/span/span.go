@@ -55,8 +55,8 @@ func Flush(ctx context.Context) {
 	}
 }
 
-// Carry returns a context that ends when around ends, and has the values of the context call, such as its span. Values
-// of around remain visible. Without a span in call, Carry returns around.
+// Carry returns a context that ends when around ends. It has the values of both contexts. Those of call, such as its
+// span, hide those of around. Without a span in call, Carry returns around.
 func Carry(around, call context.Context) context.Context {
 	if !IsIn(call) {
 		return around

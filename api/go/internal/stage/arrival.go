@@ -7,8 +7,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// arrival is a message of a window step, a visit, or a tick if node and visit are nil. Visits and ticks concern many
-// keys.
+// arrival is an event that a bucket call processes in order: a message of a window step (with a node), a visit, or a
+// tick (with neither node nor visit). Visits and ticks apply to many keys.
 type arrival struct {
 	node      *node
 	visit     *pb.Visit

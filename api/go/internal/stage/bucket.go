@@ -40,9 +40,9 @@ func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, 
 	return c
 }
 
-// Careful sets whether later calls are careful. A careful call serializes each state after each message, so that a
-// message that makes its state unserializable is still in flight when this fails. A careful call also records which
-// state it reads or writes while no message is in flight.
+// Careful sets whether later calls are careful. A careful call serializes each state after each message. If this fails,
+// the message that has changed the state is still in flight. A careful call also records which state it reads or writes
+// while no message is in flight.
 func (x *Executor) Careful(is bool) {
 	x.keyed.notes = is
 	if is {
@@ -53,8 +53,8 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it. This is slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// RunPart is Run for a call that also uses Release. It processes the messages of window steps and of other state steps
-// in one order, so that results leave in the order of sequence numbers.
+// RunPart is Run for a call that also uses Release: it processes the messages of windows and of other state steps in
+// one order, so that results leave in the order of sequence numbers.
 func (c *BucketCall) RunPart(pieces ...[]byte) error {
 	c.x.keyed.ordered = true
 	return c.Run(pieces...)
@@ -84,8 +84,8 @@ func (c *BucketCall) Release() ([]OutputFrame, error) {
 	return outputs, nil
 }
 
-// again calls end, which ends a part. If end fails because of an unknown message, again processes the part once more,
-// message by message, and calls end again.
+// again calls end, which ends a part. If end fails and the message that has caused this is not known, again processes
+// the part once more, message by message, and calls end again.
 func (c *BucketCall) again(end func() error) error {
 	err := end()
 	if !runsAgain(err) || c.x.keyed.careful {
@@ -98,7 +98,7 @@ func (c *BucketCall) again(end func() error) error {
 }
 
 // replay processes all messages of the call again, on another copy of the committed states. In the current part it
-// saves each state before a message, so that the failure of a message affects only this message.
+// saves each state before a message changes it, so that only the message that fails becomes a dead letter.
 func (c *BucketCall) replay() error {
 	bucket, err := c.rebuild()
 	if err != nil {
@@ -114,8 +114,8 @@ func (c *BucketCall) replay() error {
 	return c.x.feedBucket(c.parts, c.keep)
 }
 
-// repeat processes the parts before the current one again, after the states have been replaced by the committed ones.
-// Their outputs have been sent and their messages counted, so repeat sends and counts nothing.
+// repeat rebuilds the states after a failed part: it processes the earlier parts of the call again, on the committed
+// states. It sends and counts nothing, because the outputs of these parts were sent and their messages counted.
 func (c *BucketCall) repeat() error {
 	drop := func(uint16, int32, []byte) error { return nil }
 	for _, parts := range c.released {
@@ -141,7 +141,7 @@ func (c *BucketCall) keep(port uint16, bucket int32, bytes []byte) error {
 }
 
 // Finish ends the call. It returns the outputs of the last part, the entries of the state log for the changed states
-// (for all states if whole is set), and the bucket, whose new version the caller sets.
+// (for all states if whole is set), and the bucket. The caller must set the new version of the bucket.
 //
 // If a state cannot be serialized, all messages are processed again, with a check of the state after each message. This
 // finds the message that caused the failure.
@@ -157,7 +157,7 @@ func (c *BucketCall) Finish(whole bool) (outputs []OutputFrame, changes [][]byte
 	return c.outputs, changes, c.bucket, nil
 }
 
-// close ends a part: it processes the messages and ticks that the windows have collected, and emits the last outputs.
+// close ends a part: it processes the messages and ticks that were collected for windows, and emits the last outputs.
 func (c *BucketCall) close(emit Emit) error {
 	if err := c.x.runWindows(emit); err != nil {
 		return err

@@ -7,7 +7,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// account is a copy of all counts of a call. A call that runs again continues from it.
+// account is a copy of the counts of a call at its last release. If the call processes messages again, it continues to
+// count from there.
 type account struct {
 	counts  []count
 	visited []*pb.Visited
@@ -59,7 +60,8 @@ func (x *Executor) Reset() {
 
 // Counts returns how many messages each step has received, emitted and failed on since the last call of Counts. A
 // message that crosses a shuffle is counted by the step that receives it. A message to another stage of the same task
-// is counted by the step that emits it. The nodes for such messages, which are no steps, count only dead letters.
+// is counted by the step that emits it. The nodes that pass messages between stages (KEY, SEND, RECEIVE) are no steps,
+// and count only dead letters.
 func (x *Executor) Counts() []*pb.StepCount {
 	counts := make([]*pb.StepCount, 0, len(x.nodes))
 	for _, n := range x.nodes {

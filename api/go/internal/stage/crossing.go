@@ -58,7 +58,7 @@ type received struct {
 	groups      []group
 }
 
-// group holds those successors of a RECEIVE node that need messages as one type. A message is read once for each group.
+// group holds the successors of a RECEIVE node that take messages of one type. A message is read once for each group.
 type group struct {
 	form  valueReader
 	nodes []*node
@@ -156,7 +156,8 @@ func (n *node) buryUnwritten(form writing, value any, err error) {
 	n.bury("C504", value, fmt.Sprintf("%T cannot be serialized; %v; %s", value, err, codec.Remedy(err)), codec.StackOf(err))
 }
 
-// leadTo adds a successor to the node. A SEND node is no step, so it gets the name of this node for its dead letters.
+// leadTo adds a successor to the node. A successor of kind SEND is no step, so it gets the name of the node, for dead
+// letters.
 func (n *node) leadTo(next *node, d *pb.Node) {
 	switch next.kind {
 	case pb.NodeKind_NODE_KIND_OUTPUT:

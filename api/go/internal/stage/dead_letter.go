@@ -65,7 +65,7 @@ func (n *node) bury(code string, input any, reason, stack string) {
 	n.buryShown(code, input, preview(input), reason, stack)
 }
 
-// buryShown is bury with another text that shows the message.
+// buryShown makes a dead letter as bury does, but shows the message as the text `shown`.
 func (n *node) buryShown(code string, input any, shown, reason, stack string) {
 	letter := &pb.DeadLetter{Code: code, Error: reason, Traceback: stack, Preview: shown}
 	if bytes, encoding, err := kept(input); err == nil && n.fits(bytes) {

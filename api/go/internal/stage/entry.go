@@ -54,7 +54,7 @@ func (x *Executor) runSource(n *node) error {
 	return damaged(fmt.Errorf("values of a source have encoding %d", f.Encoding))
 }
 
-// runPlain reads messages whose lengths are in a column of the frame, each with read.
+// runPlain processes messages whose lengths are in a column of the frame. read decodes each of them.
 func (x *Executor) runPlain(n *node, read func(payload []byte, i int) any) error {
 	f := &x.frame
 	data := f.Values
@@ -94,7 +94,8 @@ func (e *entry) decode(payload []byte, i int) any {
 	return e.record.DecodeRecord(payload, record)
 }
 
-// readGenerated deserializes a message of a generator. If this fails, it panics as a decoder does.
+// readGenerated deserializes a message of a generator. If this fails, it panics, as a failing decoder does, so that the
+// message becomes a dead letter.
 func (x *Executor) readGenerated(value []byte, _ int) any {
 	message, err := x.decoder.Decode(x.frame.Encoding, value)
 	if err != nil {
@@ -204,7 +205,7 @@ func (n *node) runPayload(payload []byte, i int, skip *pb.Skip, read func(payloa
 	n.forward(n.decode(payload, i, read))
 }
 
-// encoding returns the encoding of payloads, with which dead letters of this source keep them.
+// encoding returns the encoding of the source's payloads, for its dead letters.
 func (e *entry) encoding() byte {
 	if e.generated {
 		return e.x.frame.Encoding

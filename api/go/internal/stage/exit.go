@@ -19,7 +19,8 @@ type keyExit struct {
 	buckets   []*writer
 }
 
-// knownKey says for one key which writer makes the frames of its bucket, and where the key is in their key list.
+// knownKey is the cache entry of a key: the writer that makes the frames of its bucket, and the position of the key in
+// the key list of the current frame.
 type knownKey struct {
 	writer   *writer
 	frames   uint32 // number of frames of the writer when position was assigned

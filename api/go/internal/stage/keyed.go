@@ -165,7 +165,8 @@ func (n *node) runMessage(table *state.Table, position int, message any) error {
 }
 
 // settle ends a call of user code with a state: it marks a changed state to be written, or deletes the state. If user
-// code has failed, or has left an invalid state, settle makes a dead letter by bury and restores the state.
+// code has failed, or has left an invalid state, settle calls bury, which makes a dead letter, and restores the state.
+// If states were not saved (keyed.careful is false), it returns errRollback instead.
 func (n *node) settle(table *state.Table, entry *state.Entry, fresh, persist, deletes bool, fault *Failure, bury func(*Failure)) (failed bool, err error) {
 	x := n.x
 	if fault == nil && x.keyed.careful && !deletes {
@@ -245,8 +246,8 @@ func (n *node) computeState(message, value any) (results emission.Results, fault
 	return results, nil
 }
 
-// save serializes the state of a key before its first message, so that restore can undo a failed message. It returns an
-// error if the state, which may never have been persisted, cannot be serialized. Then restore removes the whole state.
+// save serializes the state of a key before its first message, so that restore can undo a failed message. A state that
+// was never persisted may be impossible to serialize. Then save returns an error, and restore removes the state.
 func (x *Executor) save(n *node, entry *state.Entry) error {
 	if _, known := x.keyed.saved[entry]; known {
 		return nil
@@ -325,8 +326,8 @@ func (x *Executor) restore(n *node, table *state.Table, entry *state.Entry, fres
 	return nil
 }
 
-// note records which state the program now reads or writes, for the error if this ends the process. Only careful calls
-// (see Careful) do this.
+// note records which state the program now reads or writes, for an error message if this ends the process. Only careful
+// calls (see Careful) do this.
 func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }

@@ -126,7 +126,7 @@ func (w *stateWriter) cut(key, serialized []byte) error {
 	return nil
 }
 
-// drop adds to the current entry that the log no longer has a state of this key.
+// drop adds the removal of a key's state to the current entry.
 func (w *stateWriter) drop(key string) error {
 	w.builder.UseKey(w.builder.AddKey([]byte(key)))
 	w.builder.AddAbsent()

@@ -2,7 +2,7 @@ package stage
 
 import pb "wallarooapi/internal/workerpb"
 
-// Begin begins a call with an index. Its messages get ordinals, which are numbers from 0. skips lists the ordinals of
+// Begin begins the call with this index. Its messages get ordinals, the numbers from 0. skips lists the ordinals of
 // messages that must not be processed, because they have ended or hung a worker before. They become dead letters.
 func (x *Executor) Begin(index uint64, skips []*pb.Skip) {
 	x.ordinal, x.skips = 0, nil

@@ -53,7 +53,8 @@ func codeOf(recovered any) string {
 	return "C501"
 }
 
-// watched is the aggregation of a window step. It checks the outputs of results by admit.
+// watched wraps the aggregation of a window step. It refuses results for outputs that the step does not declare (see
+// admit).
 type watched struct {
 	declaration.Aggregation
 	n *node

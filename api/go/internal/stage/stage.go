@@ -23,7 +23,8 @@ const (
 )
 
 // Emit receives one frame of messages that leave a stage. port stands for the part that gets them: a state step, a
-// sink, or another stage. bucket is that of their keys, or -1 if no state step gets them. Emit may keep the frame.
+// sink, or another stage. bucket is the bucket of their keys, or -1 if no state step gets them. Emit may keep the
+// frame.
 type Emit func(port uint16, bucket int32, frame []byte) error
 
 // Failure is the reason why a stage cannot continue, e.g. a damaged frame. A fault of a single message is a dead
@@ -220,7 +221,7 @@ func (x *Executor) compile(n *node, d *pb.Node, description *pb.Stage, parts dec
 	return &Failure{Code: "W403", Reason: fmt.Sprintf("this worker has no %s at %s", what, n.path)}
 }
 
-// leave adds the exit of a node to those of the stage.
+// leave adds the exit of a node to the exits of the stage. It returns err, the error of making this exit.
 func (x *Executor) leave(n *node, err error) error {
 	x.exits = append(x.exits, n.exit)
 	return err

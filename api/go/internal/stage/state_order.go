@@ -10,7 +10,8 @@ import (
 )
 
 // feedBucket processes the messages of one part of a bucket call in the order of their sequence numbers. Messages and
-// ticks for windows are only collected, and runWindows processes them at the end of the part.
+// ticks for windows are collected, and runWindows processes them at the end of the part, unless they are processed in
+// turn (see runsWindowsInTurn).
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {
@@ -146,8 +147,8 @@ func (x *Executor) runTurnInOrder(t *arrival) error {
 	return x.runTurn(t)
 }
 
-// runArrivalsBefore processes the collected window messages and ticks before a sequence number, if runsWindowsInTurn.
-// has reports whether there were any.
+// runArrivalsBefore processes the collected window messages and ticks with lower sequence numbers. It does nothing if
+// window messages come last (see runsWindowsInTurn). has reports whether it has processed any.
 func (x *Executor) runArrivalsBefore(sequence uint64) (has bool, err error) {
 	if !x.runsWindowsInTurn() {
 		return false, nil

@@ -17,7 +17,7 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// moment is the format of times for people.
+// moment is the format of times in error texts.
 const moment = "2006-01-02T15:04:05.000Z"
 
 // newWindow makes the fields of a window step.
@@ -229,7 +229,7 @@ func (r *windowRun) give(key []byte, given []window.Result) {
 	}
 }
 
-// write serializes a state. Its bytes can be read without those of other states, because the runtime moves states
+// write serializes a state. The bytes can be read without the bytes of other states, because the runtime moves states
 // between the logs of buckets without the help of this program.
 func (n *node) write(encoder *codec.Encoder, out []byte, value any) ([]byte, error) {
 	alone := func(out []byte, value any) ([]byte, error) {
@@ -253,7 +253,7 @@ func overheadOf(entry *state.Entry) int {
 	return 0
 }
 
-// read reads the state of a key that write has written.
+// read reads a state that write has written. key is the key of the state.
 func (n *node) read(decoder *codec.Decoder, encoding byte, key, data []byte) (any, error) {
 	decode := func(data []byte) (any, error) { return decoder.Decode(encoding, data) }
 	if n.stateful.windows == nil {

@@ -38,7 +38,7 @@ func (w *writer) extend(buffer []byte) {
 }
 
 // abandon discards a message that the encoder has written but that is too large to send. The next message begins a new
-// frame: the encoder describes a type only once in a frame, and this may have been in the discarded message.
+// frame: the encoder describes a type only once in a frame, and the discarded message may have had the description.
 func (w *writer) abandon() {
 	w.flush()
 	w.encoder.Reset()

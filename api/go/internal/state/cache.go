@@ -13,8 +13,8 @@ type Version struct {
 	Nonce   uint64 // random number, which distinguishes repeated calls with one counter
 }
 
-// Owner says to which bucket, of which stage of which query, states in a Cache belong. One worker may serve several
-// queries.
+// Owner identifies a bucket whose states a Cache holds, by its application, query and stage. One worker may serve
+// several queries.
 type Owner struct {
 	Application string
 	Query       string

@@ -84,7 +84,7 @@ func (c *Changes) ask(name string, due int64) {
 	}
 }
 
-// end closes the changes and returns them. Goroutines that set or delete a timer later have no effect.
+// end closes the changes and returns them. A goroutine that sets or deletes a timer later has no effect.
 func (c *Changes) end() []*SetTimer {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

@@ -64,8 +64,8 @@ func (s *KeyTime) Overhead() int { return 120 + 80*len(s.Timers) }
 // followed.
 func (s *KeyTime) SilentSince() (time int64, is bool) { return s.silent, s.silent != None }
 
-// FallSilent records the time of the first tick after the last message. If the log has no time for the key, because its
-// step had no TTL or timers then, the tick's time becomes the time of the key.
+// FallSilent records the time of the first tick after the last message. If the log has no time for the key, because the
+// step had neither TTL nor timers when the log was written, the tick's time becomes the time of the key.
 func (s *KeyTime) FallSilent(time int64) {
 	if s.time == None {
 		s.time = time
@@ -94,8 +94,8 @@ func (s *KeyTime) next() (time int64, known bool) {
 	return s.silent + next - s.time, s.silent != None
 }
 
-// At returns the time of a key at a tick. If ticks only indicate silence, the key's time continues from its last
-// message by the duration of the silence.
+// At returns the time of the key at a tick. This is the time of the tick, if ticks advance time. Otherwise it is the
+// time of the key's last message plus the duration of the silence.
 func (s *KeyTime) At(tick int64) int64 {
 	if s.rules.Waits {
 		return s.time + tick - s.silent

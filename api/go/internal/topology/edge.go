@@ -41,7 +41,7 @@ type Kafka struct {
 	Create      *Creation // nil if the topic must exist
 }
 
-// Record is the content of a topic that is read or written as whole records.
+// Record is the value of Kafka.Content for a topic that is read or written as whole records.
 const Record = "record"
 
 // Creation describes how to create a missing topic: with as many partitions as another topic (Like), or with a number
@@ -64,7 +64,7 @@ func (c *Creation) tree() Object {
 	return members
 }
 
-// Partition is a partition of a topic to read. If Start is empty, the start of the topic counts.
+// Partition is a partition of a topic to read. If Start is empty, Kafka.Start applies.
 type Partition struct {
 	Number int
 	Start  string

@@ -72,7 +72,7 @@ func kinds(headerBytes int) []string {
 	return nil
 }
 
-// explains reports whether payloadLength returns the length of this framing for each header of probes. If it panics,
+// explains reports whether payloadLength returns the lengths of this framing for all headers of probes. If it panics,
 // the result is false.
 func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	defer func() {
@@ -89,7 +89,7 @@ func (f Framing) explains(payloadLength func([]byte) uint64) (same bool) {
 	return true
 }
 
-// probes returns headers of a length, for which different framings have different payload lengths.
+// probes returns headers of this width, for which different framings have different payload lengths.
 func probes(width int) [][]byte {
 	headers := [][]byte{make([]byte, width), make([]byte, width)}
 	for i := range headers[1] {

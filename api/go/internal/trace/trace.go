@@ -45,8 +45,8 @@ func isForeign(function string) bool {
 		strings.HasPrefix(function, "testing.")
 }
 
-// InSDK reports whether a function belongs to this module. function is a name in the form of package runtime. The
-// module's tests and examples count as user programs.
+// InSDK reports whether a function belongs to this module. function is its full name, as package runtime returns it.
+// The module's tests and examples count as user programs.
 func InSDK(function string) bool {
 	isUser := strings.Contains(function, "_test.") || strings.HasPrefix(function, "wallarooapi/internal/testdata/example.")
 	return !isUser && (strings.HasPrefix(function, "wallarooapi/") || strings.HasPrefix(function, "wallarooapi."))

@@ -3,7 +3,7 @@ package window
 import "wallarooapi/internal/declaration"
 
 // count implements count windows, which end after a fixed number of messages. The state of a key has one pane, and
-// KeyState.oldest is the number of messages in it.
+// KeyState.oldest is the number of messages in this pane.
 type count struct {
 	base
 	size, flush int64

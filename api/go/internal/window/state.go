@@ -45,7 +45,7 @@ func NewState(key []byte) *KeyState { return &KeyState{Key: key} }
 // SilentSince returns the time at which the key fell silent. The second result is false if the key is not silent.
 func (s *KeyState) SilentSince() (time int64, is bool) { return s.silentSince, s.isSilent }
 
-// FallSilent marks the key as silent since time, because a tick has followed its last message.
+// FallSilent marks the key as silent since a time, because the tick at this time has followed its last message.
 func (s *KeyState) FallSilent(time int64) {
 	s.isSilent, s.silentSince = true, time
 	s.low, s.high = 0, 0

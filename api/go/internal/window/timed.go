@@ -79,9 +79,9 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 	return given, false
 }
 
-// isStuck reports whether a message with a time far ahead has made all later messages of its key late, for longer than
-// w.silence. The windows of the key then begin again. With event times isStuck returns false, because Tick then checks
-// this.
+// isStuck reports whether all messages of a key have been late for longer than w.silence, because the time of an
+// earlier message was far ahead. The windows of the key then begin again. With event times isStuck returns false,
+// because Tick checks this.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }

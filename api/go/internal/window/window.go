@@ -1,4 +1,4 @@
-// Package window determines how messages and ticks change the windows of one key, and which results windows have.
+// Package window determines how messages and ticks change the windows of one key, and computes the results of windows.
 // SPECIFICATION.md, section 8, defines the behaviour.
 package window
 

@@ -13,9 +13,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Text ends the declaration of an application or library. It returns the topology document as JSON, or an object with
-// the findings. The program returns this text from its setup, and declaration.Lookup then finds the declaration by the
-// text.
+// Text completes the declaration of an application or library. It returns the topology document as JSON, or an object
+// with the findings. The setup of the program returns this text, by which declaration.Lookup finds the declaration.
 func Text(declared *declaration.Application) string {
 	result := resultOf(declared)
 	declaration.File(result)

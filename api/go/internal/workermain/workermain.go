@@ -99,7 +99,7 @@ func checkArguments(text string) []diagnostic.Diagnostic {
 		"fix", `set it to e.g. ["--in", "127.0.0.1:7010"]`)}
 }
 
-// emit writes the topology, or the findings of the declaration, to the file at path, in which the runtime reads it.
+// emit writes the topology, or the findings of the declaration, to the file at path, which the runtime reads.
 func emit(result declaration.SetupResult, path string) int {
 	if path == "" {
 		return fail(errors.New("WALLAROO_EMIT_FILE is not set"))
