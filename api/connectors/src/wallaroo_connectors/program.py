@@ -172,7 +172,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
 
 
 def _check(connector: Any, config: type) -> None:
-    """Refuse a connector of the wrong direction (source or sink), and a connector with a cookie."""
+    """Refuse a config of the wrong direction, or with a cookie: these programs do not speak the connector protocol."""
     declared = connector.config
     what = "a sink" if isinstance(declared, SinkConnectorConfig) else "a source"
     if getattr(declared, "cookie", None) is not None:

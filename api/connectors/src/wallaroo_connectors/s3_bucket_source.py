@@ -1,4 +1,4 @@
-"""Each object of an S3 bucket becomes a message, in the order of the objects' names; later also new objects.
+"""The objects of an S3 bucket become messages, in the order of their names: the present objects, then new ones.
 
     s3_bucket_source --application-module app --connector feed --feed-bucket BUCKET
         [--feed-prefix PREFIX] [--feed-start-after NAME]

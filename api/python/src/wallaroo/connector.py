@@ -139,5 +139,5 @@ def _with_cookie(
 
 
 def hint_of(connectors: Any) -> str:
-    """Return the names of the declared connectors, for the error about a name that none of them has."""
+    """Return the names of the declared connectors as a part of the error about an unknown name."""
     return f"; there are {', '.join(sorted(connectors))}" if connectors else "; there are none"

@@ -1,4 +1,4 @@
-"""Finds the objects that user code changes, by a walk over the assignments in its source."""
+"""Finds the objects that user code changes, from the assignments and calls in its source."""
 
 import ast
 import contextlib
@@ -47,7 +47,7 @@ class SourceChange:
         return isinstance(self.statement, ast.Call) and not isinstance(self.statement.func, ast.Name)
 
     def gives(self, nodes: Iterable[ast.AST]) -> bool:
-        """Return whether the change is a call like `d.setdefault(k, v)` whose result one of `nodes` uses."""
+        """Return whether the change is a call such as `d.pop(k)`, and the code (`nodes`) uses its result."""
         method = getattr(getattr(self.statement, "func", None), "attr", "")
         alone = (isinstance(node, ast.Expr) and node.value is self.statement for node in nodes)
         return self.is_content and method in _GIVING and not any(alone)
@@ -68,7 +68,7 @@ class SourceChange:
 
 
 def changes(tree: ast.AST) -> Iterator[SourceChange]:
-    """Yield all assignments and changes of content in a part of the source, also `setattr` with a literal name."""
+    """Yield all places in `tree` that assign a value or change an object, also `setattr` with a literal name."""
     known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -87,7 +87,7 @@ def changes(tree: ast.AST) -> Iterator[SourceChange]:
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
-    """Return the names of attributes whose objects some functions change: directly, by an alias, or by e.g. `heappush`.
+    """Return the names of attributes whose objects `functions` change: directly, by an alias, or by e.g. `heappush`.
 
     Args:
         functions: Functions of the user.
@@ -133,7 +133,7 @@ def slots_of(cls: type) -> tuple[str, ...]:
 
 
 def scopes(function: Callable[..., Any]) -> list[Any]:
-    """Return the syntax tree of a function in a list, which is empty if there is no source.
+    """Return a list with the syntax tree of a function. Without source the list is empty.
 
     For a lambda the list has all lambdas of its statement, because the source does not show which of them it is.
     """
@@ -152,7 +152,7 @@ def scopes(function: Callable[..., Any]) -> list[Any]:
 
 
 def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False) -> Iterator[tuple[str, Outside]]:
-    """Yield the variables of modules, closures and classes in which a function keeps values, and how it keeps them.
+    """Yield each variable of a module, closure or class in which a function keeps values, and how (see `Outside`).
 
     Args:
         function: Function of the user.
@@ -219,7 +219,7 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
-    """Return the parts of an assignment's target, each with its value if the source shows it."""
+    """Split an assignment like `a, b = 1, 2` into pairs of target and value; an unknown value is None."""
     parts: list[ast.expr] | None = getattr(target, "elts", None)
     if parts is None:
         return [(target, value)]

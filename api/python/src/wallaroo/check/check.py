@@ -1,4 +1,4 @@
-"""Checks of names, addresses and keys, and the times of steps. The runtime checks the application as a whole."""
+"""Checks names, addresses and keys, and chooses the time of steps. The runtime checks the application as a whole."""
 
 import re
 import unicodedata
@@ -37,7 +37,7 @@ def name(place: Place, what: str, value: Any) -> str:
 
 
 def is_start(value: object) -> bool:
-    """Return whether a value is "start", "end", an offset or "-n" (n before the end): where reading a topic begins."""
+    """Return whether a text says at which record to begin: "start", "end", an offset, or "-n" (n before the end)."""
     return isinstance(value, str) and re.fullmatch(r"start|end|-[1-9][0-9]*|0|[1-9][0-9]*", value) is not None
 
 
@@ -93,7 +93,7 @@ def keys(place: Place, state: str, values: Any) -> tuple[Any, ...]:
 
 
 def settle_times(pipelines: list[Pipeline]) -> None:
-    """Set the time that timers and time to live of each step use: event time or ingest time (of arrival).
+    """Choose the time for timers and time to live of each step: event time, or ingest time (time of arrival).
 
     Steps with the same state use the same time. It is event time if all sources upstream of these steps provide it.
     """

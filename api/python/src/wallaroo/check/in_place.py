@@ -99,7 +99,7 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
 
 
 def check_returned(returned: Any, accumulator: Any) -> None:
-    """Check the value that an aggregation's `update` returned. It has no effect, so a new accumulator would be lost.
+    """Check the value that an aggregation's `update` returned: it is ignored, so a new accumulator would be lost.
 
     Raises:
         NotInPlaceError: The value is a new accumulator, or only a promise (e.g. a coroutine).
@@ -144,7 +144,7 @@ def _innermost(function: Any) -> Any:
 
 
 def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType, str]]:
-    """Yield the code and the name of the state's parameter of the user's function, and of functions that it wraps.
+    """Yield the user's function and all functions that it wraps: the code of each, and its name for the state.
 
     A decorator has the wrapped function in a closure, an object has it in an attribute, a lambda in its module.
     """
@@ -182,7 +182,7 @@ def _parameters(run: Callable[..., Any]) -> list[str]:
 
 
 def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
-    """Yield for each instruction that binds the name of the state's parameter whether it may lose the state."""
+    """Yield a bool for each assignment to the state's parameter, `name`: may the assignment lose the state?"""
     before = ""
     for each in dis.get_instructions(code):
         names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
@@ -197,7 +197,7 @@ def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
 
 
 def _is_lost(bound: Any, before: Any) -> bool:
-    """Return whether a value that user code bound is a new state, which would be lost. Parts of the state are not."""
+    """Return whether the value that user code assigned is a new state (it would be lost), not a part of the old one."""
     if not isinstance(bound, type(before)) and not isinstance(before, type(bound)):
         return False
     parts = [*getattr(before, "__dict__", {}).values()]

@@ -61,7 +61,7 @@ def kept_by(computation: Any) -> Kept:
 
 
 def state_builder(computation: Any, builder: Any) -> Callable[[], Any]:
-    """Return a function that makes the object of a computation as a state: the class, or a copy of the object."""
+    """Return the function that makes new states if a step's object is its state: the class, or a copy of the object."""
     return builder if isinstance(builder, type) else lambda: copy.deepcopy(computation)
 
 
@@ -96,7 +96,7 @@ class ObjectStep:
 
 
 def assignments(cls: type) -> Iterator[tuple[str, bool]]:
-    """Yield the attributes and variables that methods of a class assign, and whether they are in the object."""
+    """Yield the attributes and variables that methods of a class assign, each with True if the object has it."""
     for function, gets_class in functions_of(cls):
         if function.__name__ == "__init__":
             continue

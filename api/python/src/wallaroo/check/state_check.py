@@ -25,7 +25,7 @@ _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
 
 def check_state(place: Place, call: ComponentMethods, state: State) -> None:
-    """Add findings about a state that cannot work. Wrap the functions of `call`, so that they fail if they lose it.
+    """Add findings about a state that cannot work. Make the functions of `call` fail if they lose the state.
 
     The check makes two states, which must share no object.
 
@@ -89,7 +89,7 @@ def _is_lost(state: Any) -> bool:
 
 
 def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, first: Any) -> Callable[..., Any]:
-    """Return the function of visits or timers, as `guarded` wraps it; decorated computations have one for each name."""
+    """Wrap functions of visits or timers with `guarded`: one for each name, or `run` if it serves all names."""
     by_name = getattr(getattr(run, "__self__", None), functions, None)
     if not isinstance(by_name, dict):
         return guarded(run, position, first)
@@ -136,7 +136,7 @@ def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) 
 
 
 def _separated(state: State) -> Iterator[str]:
-    """Make each state a deep copy, so that states share no objects. Yield objects that are still shared."""
+    """Let `state.build` return deep copies, so that states share no objects. Yield objects that are still shared."""
     build = state.build
     state.build = lambda: copy.deepcopy(build())
     try:
@@ -179,7 +179,7 @@ def _can_change(value: Any) -> bool:
 
 
 def _common(first: Any, other: Any) -> list[tuple[str, Any]]:
-    """Return the mutable objects that are part of both states, each with its path in the first state."""
+    """Return the mutable objects that two states share, each with its path in the first state."""
     others = {id(value) for _, value in _parts(other)}
     return [
         (where or shown(first), value) for where, value in _parts(first) if id(value) in others and _can_change(value)

@@ -15,7 +15,7 @@ POLICIES = (DEAD_LETTER, "fail")
 
 @dataclass(frozen=True, slots=True)
 class RemoteComponent:
-    """A computation of another program, which runs it as a step of this application; to be passed to `to`.
+    """A computation of another program, to be passed to `to`: that program runs it as a step of this application.
 
     Attributes:
         worker: Name of the worker that hosts it.
@@ -91,7 +91,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringPart:
-    """The part of a state that is removed after the time to live, e.g. the value of Goka's group table.
+    """A part of a state that alone is removed after the time to live, e.g. the value of Goka's group table.
 
     The rest of the state stays. The step's visitor runs with an empty name, and removes the part.
 
@@ -183,7 +183,7 @@ class Sink:
     """A sink for messages.
 
     Attributes:
-        kind: `tcp`, `kafka` or `spark`.
+        kind: `tcp`, `kafka`, `spark` or `connector`.
         fields: Properties of this kind in the topology document, in schema order.
     """
 
@@ -252,7 +252,7 @@ class Application:
             pipeline.name_apart()
 
     def programs(self) -> dict[str, str]:
-        """Return the file or package of each other program that runs steps, by the name of its worker."""
+        """Return the other programs that run steps: the file or package of each, by the name of its worker."""
         steps = (step for pipeline in self.pipelines for step in pipeline.steps)
         return {step.remote.worker: step.remote.target for step in steps if step.remote is not None}
 

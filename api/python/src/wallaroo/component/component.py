@@ -34,7 +34,7 @@ _NOT_DECORATED = {
 
 @dataclass(slots=True)
 class ComponentMethods:
-    """The methods of a computation that a worker calls, and the outputs, visits and timers that it declares."""
+    """The methods with which a worker calls a computation, and the computation's outputs, visits and timers."""
 
     kind: str
     name: str
@@ -75,7 +75,7 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
 
 
 def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
-    """Add the finding that a function is not decorated. The remedy for a lambda or a library function has a `def`."""
+    """Add the finding (T207) that a function is not decorated. The remedy depends on the kind of function."""
     fix, expected = f"decorate it with {decorator}", "a decorated one"
     if getattr(function, "__name__", "") == "<lambda>":
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
@@ -174,7 +174,7 @@ def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethod
 
 
 def _set_timers(place: Place, component: Any, call: ComponentMethods, *, has_state: bool, may_yield: bool) -> None:
-    """Set the timers of `call`, and its time to live, to those that a component declares; add findings to `place`."""
+    """Copy timers and time to live from a component's declaration to `call`; add findings to `place`."""
     call.timers, owner = _names(component, "timers"), f'{call.kind} "{call.name}"'
     is_wrapped, wrong = isinstance(component, BaseWrapped), partial(place.add, "T207", method=owner, parameter="timers")
     ttl = getattr(component, "ttl", None) if is_wrapped or hasattr(type(component), "ttl") else None
@@ -213,7 +213,7 @@ def _names(component: Any, attribute: str) -> tuple[str, ...]:
 
 
 def other_api(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
-    """Add the finding that a computation made for one of Wallaroo's APIs, `actual`, is passed to `expected`."""
+    """Add the finding (T207) that a computation is for another API of Wallaroo: for `actual`, not for `expected`."""
     place.add(
         "T207", declared_at(component), method=place.method, parameter=parameter, fix=fix,
         actual=f"{_name(component)}, made for {actual}", expected=f"one for {expected}",

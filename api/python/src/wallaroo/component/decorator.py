@@ -41,7 +41,7 @@ class StateDecoratorMulti(Protocol[C]):
     """The decorator that `state_computation_multi` returns."""
 
     def __call__(self, function: Callable[P, R]) -> StateComputationMulti[P, R, C]:
-        """Make a function a state computation with any number of outputs."""
+        """Make a function a state computation with any number of output messages."""
 
 
 def computation(name: str, *, outputs: Sequence[str] = ()) -> Callable[[Callable[P, R]], Computation[P, R]]:
@@ -312,7 +312,7 @@ def decoder(header_length: Any = None, length_fmt: Any = None, *, event_time: Ev
 
 
 def _shown(value: Any) -> str:
-    """Show the value of a parameter; for a decorator without brackets the value is the decorated function."""
+    """Return a wrong value as text: a function by its name, since a decorator without brackets gets the function."""
     return f"the function {value.__name__}" if inspect.isroutine(value) else shown(value)
 
 

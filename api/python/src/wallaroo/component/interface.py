@@ -24,7 +24,7 @@ class Named(Protocol):
 
 
 class One(Named, Protocol[F]):
-    """A computation with at most one output: Wallaroo's class, or a decorated function."""
+    """A computation that returns at most one message: an object with Wallaroo's methods, or a decorated function."""
 
     @property
     def compute(self) -> F:
@@ -32,7 +32,7 @@ class One(Named, Protocol[F]):
 
 
 class Many(Named, Protocol[F]):
-    """A computation with any number of outputs."""
+    """A computation that returns any number of messages."""
 
     @property
     def compute_multi(self) -> F:
@@ -52,7 +52,7 @@ class OneWithItsState(HasState[T], One[F], Protocol[T, F]):
 
 
 class ManyWithItsState(HasState[T], Many[F], Protocol[T, F]):
-    """A state computation with any number of outputs that names its state class, e.g. a decorated function."""
+    """A state computation that returns any number of messages and names its state class, e.g. a decorated function."""
 
 
 class Builds(Protocol[T]):
@@ -98,7 +98,7 @@ class DecodesRecord(Protocol):
 
 
 class Cuts(Decodes, Protocol):
-    """A decoder for TCP sources that finds in the header where a payload ends."""
+    """A decoder for TCP sources that reads the length of each payload from a header before it."""
 
     def header_length(self) -> int:
         """Return the number of bytes before each payload."""

@@ -54,7 +54,7 @@ class MisfitError(ValueError):
 
     @classmethod
     def within(cls, name: str, error: Exception) -> "MisfitError":
-        """Return an error about a value inside of a column, with the column's name in front of the path."""
+        """Return the error with the name of a column in front of its path: the wrong value is inside of this column."""
         if isinstance(error, cls):
             dot = "." if error.path and error.path[0] != "[" else ""
             return cls(error.reason, f"{name}{dot}{error.path}")
@@ -100,7 +100,7 @@ def type_of(annotation: Any) -> ColumnType:
 
 
 def _parts(annotation: Any) -> tuple[Any, str]:
-    """Return an annotation without `Annotated`, and the type of Spark in it. The type is empty if there is none."""
+    """Return the parts of `Annotated[TYPE, "SPARK'S TYPE"]`; for other annotations the annotation and an empty text."""
     if get_origin(annotation) is not Annotated:
         return annotation, ""
     inner, *extra = get_args(annotation)
@@ -189,7 +189,7 @@ def _nullable(convert: Convert) -> Convert:
 def _collection(
     sql: str, kinds: tuple[type, ...], made: Callable[[Convert, Any], Any], item: ColumnType, optional: str
 ) -> ColumnType:
-    """Return the type of a list or dict. `optional` is the annotation that permits None as an item, for errors."""
+    """Return the type of a list or dict. Errors about None items recommend `optional`, an annotation for these."""
 
     def each(convert: Convert) -> Convert:
         def converted(value: Any) -> Any:
@@ -214,7 +214,7 @@ def _mapped(convert: Convert, items: Any) -> dict[str, Any]:
 
 
 def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> ValueError:
-    """Return the error of the first item that does not fit. If all items fit, return `error`, which is about a key."""
+    """Return the error of the first item that does not fit. If all items fit, a key is wrong: return `error`."""
     for key, item in items.items() if isinstance(items, dict) else enumerate(items):
         try:
             convert(item)

@@ -88,7 +88,7 @@ def target_of(function: Any) -> Any:
 
 
 def takes(function: object, parameter: str) -> bool:
-    """Return whether a function has a parameter of this name, e.g. `timers`, which only functions that have it get.
+    """Return whether a function has a parameter of this name: `timers` is passed only to functions that have it.
 
     Example:
         >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")
@@ -128,7 +128,7 @@ def _definition(function: Callable[..., Any], parameters: tuple[str, ...]) -> st
 
 
 def check_lengths(method: str, header_length: int, length_fmt: str) -> None:
-    """Check a decoder's header: `length_fmt`, a format of `struct`, must read the payload's length from it.
+    """Check `length_fmt`, the format of `struct` with which a decoder reads the payload's length from the header.
 
     Raises:
         WallarooParameterError: T207 if `length_fmt` has another size, or does not begin with an integer.

@@ -338,7 +338,7 @@ def _span(unit: str, count: int, factor: int) -> int:
 
 
 def _in_ms(method: str, parameter: str, value: Any, least: int, function: str = "") -> int:
-    """Return nanoseconds as whole milliseconds, rounded up with a warning. `function` chooses the remedy of errors."""
+    """Return nanoseconds as whole milliseconds, rounded up with a warning. Errors show an example of `function`."""
     is_int = isinstance(value, int) and not isinstance(value, bool)
     rounded = -(-value // NS_PER_MS) if is_int else 0
     if not is_int or value < 0 or not least <= rounded <= MAX_MS:

@@ -125,7 +125,7 @@ class Computation(WithOutputs[P, R]):
 
 
 class ComputationMulti(WithOutputs[P, R]):
-    """A computation with any number of outputs; made by `computation_multi`, parameters as for `Computation`.
+    """Returns any number of messages for each message; made by `computation_multi`, parameters as for `Computation`.
 
     Example:
         >>> split = ComputationMulti(str.split, "split")
@@ -200,7 +200,7 @@ class Encoder(BaseWrapped[P, R]):
 
 
 class ValueDecoder(BaseWrapped[P, R]):
-    """Converts the value of a record to a message; made by `decoder` without a header.
+    """Converts the value of a record to a message; made by `decoder` without `header_length`.
 
     Args:
         function: Takes the value of a record, as bytes.
@@ -233,7 +233,7 @@ class ValueDecoder(BaseWrapped[P, R]):
 
 
 class Decoder(ValueDecoder[P, R]):
-    """Converts a payload of a TCP stream to a message; made by `decoder` with a header.
+    """Converts a payload of a TCP stream to a message; made by `decoder` with `header_length`.
 
     Args:
         function: Takes a payload.

@@ -114,7 +114,7 @@ TIMER = ("key", "state", "time")  # names of the arguments of a timer's callback
 
 
 def with_timers(run: Callable[..., Any], *, has_them: bool) -> Callable[..., Any]:
-    """Return a timer's callback with a last parameter `timers`: the user's function, wrapped if it lacks this one."""
+    """Return a timer's callback that takes `timers` as its last argument; wrap a function that does not take it."""
     return run if has_them else lambda *arguments: run(*arguments[:-1])
 
 
@@ -165,7 +165,7 @@ class StateComputation(_WithState[P, R, C]):
 
 
 class StateComputationMulti(_WithState[P, R, C]):
-    """A computation with a state per key and any number of outputs; made by `state_computation_multi`.
+    """A computation with a state per key and any number of output messages; made by `state_computation_multi`.
 
     The function returns `(list of outputs or None, persist)`, or with a state class only the list or None. Parameters
     are as for `StateComputation`.

@@ -1,4 +1,4 @@
-"""Builds an application from a pipeline of Wallaroo 0.6: checks it, and numbers its parts in document order."""
+"""Builds an application from pipelines of Wallaroo 0.6: checks them, and numbers the parts for the topology."""
 
 from dataclasses import replace
 from typing import Any

@@ -77,7 +77,7 @@ class ApplicationBuilder:
         return self
 
     def from_output(self, step: str, name: str) -> "ApplicationBuilder":
-        """Continue with the messages for a named output of a computation, after the end of its pipeline.
+        """Continue with the messages for a named output of a computation whose pipeline has already ended.
 
         If nothing continues from an output, its messages are counted and dropped.
 
@@ -280,7 +280,7 @@ class ApplicationBuilder:
         return self
 
     def _begin(self, method: str, part: str) -> tuple[Pipeline, Place] | None:
-        """Return the pipeline that is open and the place of its next part. If none is open, add T212, return None."""
+        """Return the open pipeline, and the place of its next part. If none is open, add T212 and return None."""
         pipeline, previous = self._open, self._previous
         self._previous = method
         if pipeline is None:
@@ -313,7 +313,7 @@ class ApplicationBuilder:
         return self
 
     def _object_state(self, place: Place, value: Any, call: component.ComponentMethods) -> State | None:
-        """Return the state of a computation whose object keeps data, and adapt `call`; None if it keeps no data.
+        """If the object of a computation keeps data, return it as a state, and adapt `call` to this; else return None.
 
         The object itself is the state, as in Wallaroo 0.1 (`wallaroo.check.object_state`).
         """

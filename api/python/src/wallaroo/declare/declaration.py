@@ -135,7 +135,7 @@ class Declaration:
             pipeline.steps.append(output)
 
     def connector(self, place: Place, config: Any, cls: type) -> Any:
-        """Return a config unchanged. For the name of a connector, return its config, or add T233 and return None."""
+        """Return the config of the connector named `config`, or add T233 and return None. Return a config unchanged."""
         if not isinstance(config, str):
             return config
         of_kind = {name: each for name, each in self.connectors.items() if isinstance(each, cls)}
@@ -168,7 +168,7 @@ class Declaration:
 
 
 def _with_event_time(place: Place, source: Source | None, decoder: object) -> Source | None:
-    """Return the source with the decoder's method `event_time`, if any. Its times replace times of the source."""
+    """Return the source. If the decoder has a method `event_time`, messages get their times from it."""
     times = getattr(decoder, "event_time", None)
     if source is None or source.kind == "generator" or not callable(times):
         return source

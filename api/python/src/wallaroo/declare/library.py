@@ -44,7 +44,7 @@ class Program:
     def computation_multi(
         self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
     ) -> RemoteComponent:
-        """Return a computation of the program, with any number of outputs; arguments as for `computation`."""
+        """Return a computation of the program that returns any number of messages; arguments as for `computation`."""
         return self._component("computation_multi", name, input, output, outputs or {})
 
     def state_computation(
@@ -56,7 +56,7 @@ class Program:
     def state_computation_multi(
         self, name: str, *, input: str = "json", output: str = "json", outputs: Mapping[str, str] | None = None
     ) -> RemoteComponent:
-        """Return a state computation of the program, with any number of outputs; keys as for `state_computation`."""
+        """Return a state computation that returns any number of messages; keys as for `state_computation`."""
         return self._component("state_computation_multi", name, input, output, outputs or {})
 
     def _component(self, kind: str, name: str, input: str, output: str, outputs: Mapping[str, str]) -> RemoteComponent:
@@ -205,7 +205,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Set the codec of the sources and steps whose messages go to other programs: the input codec of the next step.
+    """Set the codec of each source and step whose messages go to another program: its codec for input.
 
     This is done once all pipelines are declared. The result has a finding (T261) for each source or step whose messages
     would need two codecs.

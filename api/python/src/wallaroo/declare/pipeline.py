@@ -43,7 +43,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """A call after a pipeline's sink, which `build_application` refuses."""
+    """A call on a pipeline that has ended with a sink; `build_application` refuses it."""
 
     location: Location
     method: str

@@ -125,7 +125,7 @@ class Diagnostic:
 
     @classmethod
     def no_package(cls, what: str, package: str, error: object, install: str) -> "Diagnostic":
-        """Make the finding (R728) that a package is missing. Its remedy names this Python: PATH may have another `pip`.
+        """Make the finding (R728) that a package is missing. Its remedy calls `pip` of the Python that runs now.
 
         Example:
             >>> Diagnostic.no_package("a run on Spark", "pyspark", "no module", "pyspark").fix.partition(" -m ")[2]

@@ -37,13 +37,13 @@ class Place:
     findings: list[Diagnostic]
 
     def add(self, code: str, location: Location | None = None, *, remedy: str = "", **values: Any) -> None:
-        """Record a finding at `location` if it is known, else at this place; `remedy` replaces the catalogue's text."""
+        """Record a finding at `location`; if it is unknown, at this place. `remedy` replaces the catalogue's text."""
         at = (location if location and location.file else self.location).shown()
         finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
         self.findings.append(replace(finding, fix=remedy or finding.fix))
 
     def take(self, finding: Diagnostic) -> None:
-        """Record a finding of a function that does not know the place in the topology document."""
+        """Record a finding that has no place in the topology document yet: it gets this place."""
         self.findings.append(replace(finding, pointer=self.pointer))
 
     def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:

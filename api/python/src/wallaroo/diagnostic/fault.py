@@ -40,7 +40,7 @@ class Fault:
         self._counts: Counter[str] = Counter()
 
     def reach(self, point: str) -> None:
-        """Count that this process is at a point, and kill the process if a kill is requested for this count."""
+        """Count the arrivals of this process at a point, and kill the process at a requested count."""
         self._counts[point] += 1
         count = self._counts[point]
         if count in self.points.get(point, ()) and self._is_first(f"{point}:{count}"):
@@ -60,6 +60,6 @@ _FAULT = Fault(os.environ)
 
 
 def reach(point: str) -> None:
-    """Report that this process is at a point; costs one comparison unless a test has asked for a fault."""
+    """Report that this process is at a kill point. Without `WALLAROO_FAULT` this costs one comparison."""
     if _FAULT.points:
         _FAULT.reach(point)

@@ -1,4 +1,4 @@
-"""The place of user code: declarations, callers, and tracebacks that contain only frames of the user."""
+"""Finds places in user code, of declarations, calls and errors, and makes tracebacks with only the user's frames."""
 
 import builtins
 import inspect
@@ -56,7 +56,7 @@ def declared_at(component: object) -> Location:
 
 
 def _class_line(cls: type, file: str) -> int:
-    """Return the line of a class. Lines of an unchanged file are cached, since Python parses the module to find one."""
+    """Return the line of a class, cached while its file is unchanged: to find it, Python parses the whole module."""
     try:
         status = os.stat(file)
     except OSError:  # e.g. in an archive
@@ -124,7 +124,7 @@ def one_line(error: BaseException) -> str:
 
 
 def hint_of(error: BaseException) -> str:
-    """Return `; did you mean NAME?` for a name or attribute that is similar to a known one, or a hint for an import.
+    """Return `; did you mean NAME?` for a misspelt name or attribute, a hint for a relative import, or an empty text.
 
     Python adds such hints only on its own console, and to exceptions printed by other code only since 3.12.
     """

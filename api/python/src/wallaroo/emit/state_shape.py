@@ -75,7 +75,7 @@ def _short(text: str) -> str:
 
 
 def codec_text(codec: Any) -> str:
-    """Return the text for a codec of Goka in a shape. It ends with `?` if it is the program's, which may change it."""
+    """Return the text for a codec of Goka in a shape. `?` marks a codec of the program: it may fail on old states."""
     kind = type(codec)
     return kind.__name__ if kind.__module__.startswith("wallaroo.") else named(kind) + UNSURE
 
@@ -86,7 +86,7 @@ def named(cls: type) -> str:
 
 
 def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[str, str]]:
-    """Yield each class of the program with the shape of its objects, since a list in a state may contain them."""
+    """Yield each class of the program with its shape, for states that may contain objects of any class."""
     for name, module in sorted(sys.modules.items()):
         if not is_own(name):
             continue
@@ -120,7 +120,7 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Return the text for the objects that a class, a function, or an object with `build` makes."""
+        """Return the text for the type of object that `maker` makes: a class, a function, or an object with `build`."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
         inner = getattr(maker, "state_class", None)  # e.g. `maker` is a StateBuilder
@@ -221,7 +221,7 @@ class _Shaper:
         return declared
 
     def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield the fields that methods assign; fields of the constructor come last, since each object has them."""
+        """Yield the fields that methods assign. Those of `__init__` come last and win, since each object has them."""
         try:
             tree = source_tree(part)
         except (OSError, TypeError, SyntaxError):
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Return the text for the value that a method assigns: of its annotation, else of the assigned expression."""
+        """Return the text for a value that a method assigns: from its annotation, else from the assigned expression."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -273,13 +273,13 @@ class _Shaper:
 
 
 def _sets_by_name(node: ast.AST) -> bool:
-    """Return whether code may set attributes whose names the source does not show."""
+    """Return whether code may set attributes without their names in the source, e.g. by `setattr`."""
     is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "vars")
     return is_call or isinstance(node, ast.Attribute) and node.attr in ("__dict__", "__setattr__")
 
 
 def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, ast.expr | None]]:
-    """Yield attribute, value and annotation of each assignment to the first parameter of a method."""
+    """Yield attribute, value and annotation of each assignment such as `self.count: int = 0` in a method."""
     own = method.args.args[0].arg if method.args.args else ""
     for change in changes(method):
         target, is_assigned = change.target, isinstance(change.statement, (ast.Assign, ast.AnnAssign))
@@ -288,7 +288,7 @@ def _targets(method: ast.FunctionDef) -> Iterator[tuple[str, ast.expr | None, as
 
 
 def _names_in(method: ast.FunctionDef, names: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the names in a method: globals and defaults of parameters, without its local variables."""
+    """Return the known values of names in a method: globals and defaults of parameters, but no local variables."""
     local = {node.id for node in ast.walk(method) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     known = {name: value for name, value in names.items() if name not in local}
     parameters = [*method.args.posonlyargs, *method.args.args]
@@ -344,7 +344,7 @@ def _of_dataclasses(hook: Any) -> bool:
 
 
 def _positional(cls: type, hooks: Sequence[Any]) -> list[str]:
-    """Return the fields in order if pickles of the class do not contain field names, else an empty list."""
+    """Return the fields in order if pickles of the class have only their values, without names; else an empty list."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return list(cls._fields)
     if is_dataclass(cls) and hooks and all(map(_of_dataclasses, hooks)):

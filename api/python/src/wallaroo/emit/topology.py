@@ -26,7 +26,7 @@ CALL_DEADLINE_MS = 60_000
 
 
 def canonical(document: Mapping[str, Any]) -> str:
-    r"""Return a document as text in its one form: indented JSON. Its keys must be in schema order already.
+    r"""Return a document as indented JSON, the same text in each language. Its keys must be in schema order already.
 
     Example:
         >>> canonical({"name": "a\u2028b", "sinks": []})
@@ -36,7 +36,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def interface_hash(document: Mapping[str, Any]) -> str:
-    """Return the hash of a document without `workers` and addresses: a worker refuses a topology with another hash."""
+    """Return the hash of a document without `workers` and addresses, by which a worker knows its program's topology."""
     pipelines = [
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
@@ -113,7 +113,7 @@ def code_hash(directory: str) -> str:
 
 
 def source_place(file: object, directory: str) -> tuple[str, str] | None:
-    """Return a module's file relative to a resolved directory, and its path; None if it is no part of the program."""
+    """Return a module's file below the program's directory, and its full path; None for a module from another place."""
     installed = _installed()
     # Installed modules are excluded first, because resolving the paths of hundreds of modules is slow.
     if not isinstance(file, str) or not file.endswith(".py") or file.startswith(installed):

@@ -189,7 +189,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
 
     @contextmanager
     def _connection(self) -> Iterator[None]:
-        """Mark an error of the block as an error of the connection, after which the connector connects again."""
+        """Note that an error in this context broke the connection, so that the connector connects again."""
         try:
             yield
         except OSError:
@@ -276,19 +276,19 @@ class AtLeastOnceSourceConnector(threading.Thread):
         return False
 
     def stream_added(self, stream: Stream) -> None:
-        """Handle a new stream of the connector. `add_stream` calls this first; by default it does nothing."""
+        """Called by `add_stream` first, with a new stream of the connector. Does nothing by default."""
 
     def stream_opened(self, stream: Stream) -> None:
-        """Handle that the application accepts a stream's messages after its point of reference."""
+        """Called when the application accepts messages of a stream: those after `stream.point_of_reference`."""
 
     def stream_closed(self, stream: Stream) -> None:
-        """Handle that the application accepts no more messages of a stream, until the stream is opened again."""
+        """Called when the application accepts no more messages of a stream, until the stream is opened again."""
 
     def stream_acked(self, stream: Stream) -> None:
-        """Handle the acknowledgement that all messages up to a stream's point of reference have been processed."""
+        """Called when all messages of a stream up to `stream.point_of_reference` have been processed."""
 
     def handle_error(self, error: str) -> None:
-        """Handle that the application refuses this connector. By default this ends the connector.
+        """Called when the application refuses this connector. By default this ends the connector.
 
         Raises:
             ProtocolError: By default.
@@ -296,7 +296,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
         raise ProtocolError(error)
 
     def handle_restart(self) -> None:
-        """Handle that the application was restarted. By default this makes the connector connect again.
+        """Called when the application was restarted. By default the connector connects again.
 
         Raises:
             ConnectionError: By default; it makes `run` connect again.

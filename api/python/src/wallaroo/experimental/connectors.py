@@ -1,4 +1,4 @@
-"""A connector that sends the messages of several sources, at least once, and sources for it: files and your own."""
+"""A connector that sends the messages of several sources at least once. Sources are files, or classes of yours."""
 
 import hashlib
 import time
@@ -28,7 +28,7 @@ class BaseIter(ABC):
 
 
 class BaseSource(BaseIter):
-    """A source of messages for a connector that can be read again from any earlier position (point of reference).
+    """A source of messages for a connector. It can be read again from any earlier position (point of reference).
 
     `__next__` returns pairs of payload and point of reference. Points of reference grow from message to message, and
     `reset` continues after one of them. A key (bytes) and a time in nanoseconds may follow in the tuple. A payload of
@@ -75,7 +75,7 @@ class BaseSource(BaseIter):
         """Return the point of reference of the last returned message, or 0 before the first one."""
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Handle the acknowledgement that all messages up to a point of reference have been processed."""
+        """Called when all messages up to a point of reference have been processed. Does nothing by default."""
 
 
 class FramedFileReader(BaseSource):
@@ -181,7 +181,7 @@ class ThrottledFileReader(FramedFileReader):
         self._unacknowledged.clear()
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Note that messages are acknowledged, so that as many new ones may be returned."""
+        """Note that messages up to an offset are acknowledged: `__next__` may return as many new ones."""
         while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
             self._unacknowledged.popleft()
 

@@ -37,7 +37,7 @@ def framed(order: Order) -> bytes:
 
 
 def read(payload: bytes) -> Order:
-    """Read an order: the payload of a message of stream 0, which has no output.
+    """Read an order from the payload of a message of stream 0. This stream has only orders, and no output.
 
     Raises:
         ProtocolError: The payload is not an order.

@@ -58,7 +58,7 @@ class TransactionalTarget(ABC):
 
     @abstractmethod
     def prepared(self, sender: str) -> Mapping[str, int]:
-        """Return the end offsets of the transactions that are prepared, but not yet committed or aborted, by name."""
+        """Return the end offset of each transaction that is prepared, but not committed or aborted, by transaction."""
 
     @abstractmethod
     def prepare(self, sender: str, name: str, end: int, messages: Sequence[bytes]) -> bool:
@@ -76,7 +76,7 @@ class TransactionalTarget(ABC):
 
     @abstractmethod
     def commit(self, sender: str, name: str) -> None:
-        """Make the messages of a prepared transaction visible, and its end offset the committed offset."""
+        """Make the messages of a prepared transaction visible, and set the committed offset to its end offset."""
 
     @abstractmethod
     def abort(self, sender: str, name: str) -> None:
@@ -209,7 +209,7 @@ class _Session:
         self._send(protocol.ok(CREDITS))
 
     def _open(self, stream: int) -> None:
-        """Accept the output stream from the committed offset on; refuse it while a transaction is only prepared."""
+        """Accept the output stream from the committed offset on. Refuse it until prepared transactions have ended."""
         accepts = stream == transaction.OUTPUT and not self._target.prepared(self._sender)
         self._is_open, self._offset = accepts, self._target.committed(self._sender)
         self._messages.clear()

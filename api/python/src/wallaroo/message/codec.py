@@ -123,7 +123,7 @@ def codec_of(name: str) -> Codec | None:
 
 
 def expected_codec(name: object) -> tuple[str, str]:
-    """Return the names that could be meant, and the remedy, for the error about a name that no codec has."""
+    """Return the valid names and the remedy, as texts of the error about an unknown codec."""
     match = isinstance(name, str) and _PROTOBUF.fullmatch(name)
     if match:
         return "a message whose generated module is imported", f"import what protoc generated for {match[1]}"

@@ -1,4 +1,4 @@
-"""Deferred commits of Goka: user code confirms a message later, and the worker's call ends only after that."""
+"""Deferred commits of Goka: user code confirms a message later, and the worker does not end its call before."""
 
 import threading
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def begin(what: str) -> Callable[..., None]:
 
 
 def count() -> int:
-    """Return the number of commits that are deferred now, to be passed to `forget` if the next message fails."""
+    """Return the number of deferred commits. If the next message fails, `forget` gets this number."""
     return len(_pending)
 
 

@@ -103,7 +103,7 @@ def cut(data: bytes, lengths: Iterable[int]) -> list[bytes]:
 
 
 def column(numbers: Sequence[int]) -> bytes:
-    """Return a column of unsigned integers as bytes. Each has 1, 2, 4 or 8 bytes, as few as all of them need."""
+    """Return a column of unsigned integers as bytes: each as 1, 2, 4 or 8 bytes, as few as the largest needs."""
     top = max(numbers, default=0)
     width = 1 if top < 1 << 8 else 2 if top < 1 << 16 else 4 if top < 1 << 32 else 8
     values = array(_TYPECODES[width], numbers)
@@ -147,7 +147,7 @@ def encode_frame(
     timestamp_ms: int = 0,
     **columns: Sequence[Any],
 ) -> bytes:
-    """Return a frame of some values as bytes. `columns` are those of `joined_body`; empty columns are left out.
+    """Return a frame of the values as bytes. `columns` are parameters of `joined_body`; empty columns are left out.
 
     Example:
         >>> frame = encode_frame([b"a", b"bc"], port=3, sequence=10)
@@ -159,7 +159,7 @@ def encode_frame(
 
 
 def encode_body(values: Sequence[bytes], **columns: Sequence[Any]) -> tuple[int, list[bytes]]:
-    """Return the flags and the parts of a frame's body, as `joined_body` does, for values that are not joined yet."""
+    """Return the flags and the parts of a frame's body, as `joined_body` does, but for separate values."""
     return joined_body(list(map(len, values)), b"".join(values), **columns)
 
 
@@ -174,7 +174,7 @@ def joined_body(
     headers: Sequence[bytes] = (),
     absent: Sequence[int] = (),
 ) -> tuple[int, list[bytes]]:
-    """Return the flags and the parts of a frame's body, for values that are joined to one byte string, `data`."""
+    """Return the flags and the parts of a frame's body. `data` has the bytes of all values, one after the other."""
     flags = (
         (KEYS if keys else 0)
         | (SEQUENCES if sequences else 0)
@@ -239,7 +239,7 @@ def check_frame(data: bytes | memoryview, offset: int = 0) -> FrameHeader:
 
 
 def split_frames(data: bytes) -> Iterator[tuple[FrameHeader, int, int]]:
-    """Yield header, start and end of each of the consecutive frames in `data`, after a check of the frame.
+    """Check the frames in `data`, one after the other, and yield header, start and end of each.
 
     Raises:
         FrameError: A frame is cut or damaged.
@@ -294,7 +294,7 @@ def read_frame(data: bytes, offset: int = 0) -> Frame:
 
 
 def read_sequences(header: FrameHeader, data: bytes, start: int) -> Sequence[int]:
-    """Return the column of sequences: each message's number minus the header's. Other columns are not read.
+    """Read only the column of sequences: for each message the difference to the header's sequence.
 
     Raises:
         FrameError: The columns contradict each other.

@@ -1,4 +1,4 @@
-"""Finds the framing of a user's decoder: calls with test headers show how a header encodes the payload's length."""
+"""Finds the framing of a user's decoder: calls it with test headers, to learn how it reads the payload's length."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ NEWLINE = "newline"
 
 
 def probe_headers(width: int) -> Iterator[bytes]:
-    """Yield the test headers with which a decoder is called: other encodings of the length give other results."""
+    """Yield test headers for which big-endian, little-endian and other decoders return different lengths."""
     yield bytes(width)
     yield b"\xff" * width
     for position in range(width):

@@ -44,7 +44,7 @@ class KafkaRecord:
 
 
 def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a source or sink for the connection to brokers, without the prefix `kafka.`.
+    """Return those options of a source or sink that concern the connection to brokers, without the prefix `kafka.`.
 
     Example:
         >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})
@@ -90,7 +90,7 @@ def too_large(
 
 
 def _piece_bytes(data: bytes | None) -> int:
-    """Return the size of a key, value or header, and of its length, which is before it; None has the length -1."""
+    """Return the size of a key, value or header with the length before it. For None only a length (-1) is written."""
     return 1 if data is None else _varint_bytes(len(data)) + len(data)
 
 
@@ -100,7 +100,7 @@ def _varint_bytes(number: int) -> int:
 
 
 class WholeRecord:
-    """The decoder and encoder of Kafka configs that have none, but content "record": the message is the record."""
+    """Decoder or encoder of a Kafka config that has only content "record": the message is the whole record."""
 
     def decode(self, record: KafkaRecord) -> KafkaRecord:
         """Return the record."""
@@ -112,7 +112,7 @@ class WholeRecord:
 
 
 def component_of(component: Any, content: Any) -> Any:
-    """Return the decoder or encoder that a program passed; a `WholeRecord` if it passed None, but set `content`."""
+    """Return the decoder or encoder that a program passed, or a `WholeRecord` if it passed only `content`."""
     return WholeRecord() if component is None and content is not None else component
 
 

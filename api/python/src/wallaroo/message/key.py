@@ -64,7 +64,7 @@ def state_key(key: object) -> bytes:
 
 
 def _structured(key: object) -> bytes:
-    """Return the bytes of a structured key, or of a part of one: a letter for the type, the length, the content."""
+    """Return the bytes of a structured key (or a part of it): a letter for the type, the length, and the content."""
     if isinstance(key, float) and key.is_integer():
         key = int(key)
     if key is None:

@@ -40,7 +40,7 @@ class Joiner:
         self._first: tuple[object, ...] = ()
 
     def take(self, entry: bytes) -> Frame | None:
-        """Return the frame of the next entry; None for a piece of a large state, unless it is the last one.
+        """Return the frame of the next entry; None if the entry is a piece of a large state, and more pieces follow.
 
         The frame for the last piece contains the whole state.
 
@@ -76,7 +76,7 @@ class Joiner:
 
 
 def _numbers(frame: Frame) -> tuple[int, int]:
-    """Return the number of a frame's piece, and the number of pieces of its state."""
+    """Return the number of a piece, and the count of all pieces of its state, from the frame's header `piece`."""
     if frame.header.count == 1 and len(frame.keys) == 1 and not frame.absent and len(frame.headers[0]) == _HEADER.size:
         size, name, value_size, number, count = _HEADER.unpack(frame.headers[0])
         if (size, name, value_size) == (len(_NAME), _NAME, 8) and number < count > 1:

@@ -1,4 +1,4 @@
-"""Timers that a state computation sets for the key of its message. Its callback runs when a timer is due."""
+"""Timers that a state computation sets for the key of its message. When a timer is due, its callback runs."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
