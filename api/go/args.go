@@ -5,15 +5,15 @@ import (
 	"os"
 )
 
-// Args are the command-line arguments of the application, after the name of the program. The runtime has removed its
-// own options, except for --in and --out. Programs must not change Args.
+// Args contains the name of the program, followed by the command-line arguments of the application. The runtime has
+// removed its own options, except for --in and --out. Programs must not change Args.
 //
 // Source: Wallaroo 0.4 and 0.5, wallarooapi.Args. There, the last argument was an empty text, which Args does not have.
 var Args = arguments(os.Getenv("WALLAROO_ARGS"))
 
-// arguments returns the value of Args for the value of WALLAROO_ARGS, a JSON array by which the runtime passes
-// arguments. If the value is empty, the program was started by hand or by a test, and its own arguments count. A value
-// that is not a JSON array is reported when the program starts to serve.
+// arguments returns the value of Args. text is the variable WALLAROO_ARGS, a JSON array in which the runtime passes
+// arguments. If text is empty, the program was started by hand or by a test, and Args has the arguments of the process.
+// If text is not a JSON array, the program reports this when it starts to serve.
 func arguments(text string) []string {
 	if text == "" {
 		return append([]string(nil), os.Args...)

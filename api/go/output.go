@@ -1,7 +1,7 @@
 package wallarooapi
 
-// Output is a message for a named output of a step: such messages do not continue with the other results. A computation
-// returns it in place of a message:
+// Output is a message for a named output of a step. It goes to the steps and sinks after this output, not to those
+// after the step. A computation returns an Output in place of a message:
 //
 //	return wa.Output{Name: "alerts", Value: alert}
 //

@@ -31,7 +31,7 @@ func MakeApplication(name string) *Application {
 	return &Application{&declaration.Application{Name: name, Place: declaration.Caller()}}
 }
 
-// OnError sets what happens when user code fails on a message: "dead_letter" (the default) makes the message a dead
+// OnError sets the policy for messages on which user code fails: "dead_letter" (the default) makes the message a dead
 // letter, "fail" stops the application. The policy of a source, step or sink has precedence. Check reports any other
 // value (T207). OnError returns the application.
 func (a *Application) OnError(policy string) *Application {
@@ -39,9 +39,9 @@ func (a *Application) OnError(policy string) *Application {
 	return a
 }
 
-// NewPipeline adds a pipeline and returns a builder for the steps after its source. The name must be usable (T210) and
-// unique (a run reports T203). The pipeline must end with ToSink, ToSinks or Done (T204), and nothing may follow this
-// end (T212).
+// NewPipeline adds a pipeline and returns a builder for the steps after its source. Check reports an unusable name
+// (T210), and a run also reports a name that is used twice (T203). The pipeline must end with ToSink, ToSinks or Done
+// (T204). A step or sink after this end is reported (T212).
 func (a *Application) NewPipeline(name string, sourceConfig SourceConfig) *PipelineBuilder {
 	place := declaration.Caller()
 	pipeline := &declaration.Pipeline{Name: name, Number: len(a.declared.Pipelines), Place: place}
@@ -70,8 +70,8 @@ var _ = declaration.Reveal(func(public any) *declaration.Application {
 	return nil
 })
 
-// Check returns an error that describes all findings in the declaration, or nil if there are none. Each finding has a
-// code, a description, the place in the document and in the program, and a remedy.
+// Check returns an error with all findings (faults of the declaration), or nil if there are none. Each finding has a
+// code, a description, its place in the topology and in the program, and a remedy.
 func (a *Application) Check() error {
 	if found := a.declared.Check(); len(found) > 0 {
 		return diagnostic.Error(found)
@@ -79,6 +79,6 @@ func (a *Application) Check() error {
 	return nil
 }
 
-// ToJson ends the declaration and returns the topology document, a JSON text. If the declaration has findings, ToJson
-// returns an object with the key "diagnostics" instead.
+// ToJson ends the declaration and returns the topology document, a JSON text. If the declaration has findings (see
+// Check), ToJson returns an object with the key "diagnostics" instead.
 func (a *Application) ToJson() string { return workermain.Text(a.declared) }

@@ -100,7 +100,8 @@ func MakeKafkaSinkConfig(nameOrTopic string, rest ...interface{}) *KafkaSinkConf
 	return c
 }
 
-// setEncoder sets the encoder, of one of the two allowed types. It reports any other type.
+// setEncoder sets the encoder, a wallarooapi.KafkaEncoder or a wallarooapi.KafkaPairEncoder. It reports any other type
+// (T223).
 func (c *KafkaSinkConfig) setEncoder(given any) {
 	c.declared.Given, c.declared.HasKeys = given, true
 	switch encoder := given.(type) {
@@ -117,15 +118,15 @@ func (c *KafkaSinkConfig) setEncoder(given any) {
 	}
 }
 
-// OnError sets what happens when the decoder fails on a record: "dead_letter" or "fail" (see Application.OnError). The
-// default is the application's policy. OnError returns the config.
+// OnError sets the policy for records on which the decoder fails: "dead_letter" or "fail" (see Application.OnError).
+// The default is the application's policy. OnError returns the config.
 func (c *KafkaSourceConfig) OnError(policy string) *KafkaSourceConfig {
 	c.declared.OnError = policy
 	return c
 }
 
-// OnError sets what happens when the encoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
-// default is the application's policy. OnError returns the config.
+// OnError sets the policy for messages on which the encoder fails: "dead_letter" or "fail" (see Application.OnError).
+// The default is the application's policy. OnError returns the config.
 func (c *KafkaSinkConfig) OnError(policy string) *KafkaSinkConfig {
 	c.declared.OnError = policy
 	return c
@@ -139,8 +140,8 @@ func (c *KafkaSinkConfig) ExactlyOnce() *KafkaSinkConfig {
 	return c
 }
 
-// kafkaEdge returns the topology's description of a topic from the arguments of Wallaroo 0.4, with findings about wrong
-// arguments.
+// kafkaEdge returns the topology's description of a topic, made from the arguments of Wallaroo 0.4, and findings about
+// wrong arguments.
 func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []diagnostic.Diagnostic) {
 	edge := &topology.Kafka{Topic: topic}
 	addresses, isList := brokers.([]*KafkaHostPort)
@@ -162,7 +163,7 @@ func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []dia
 	return edge, found
 }
 
-// wrongForm returns the finding (T207) that the arguments after the first have wrong types or values.
+// wrongForm returns a finding (T207): the arguments after the first have wrong types or values.
 func wrongForm(method string, given []any, expected string) []diagnostic.Diagnostic {
 	types := make([]string, len(given))
 	for i, value := range given {

@@ -18,7 +18,7 @@ type PipelineBuilder struct {
 	policies    []*string // policies of the source, step or sinks added last, which OnError sets
 }
 
-// OnError sets what happens when the step, source or sinks added last fail on a message: "dead_letter" or "fail" (see
+// OnError sets the policy for messages on which the step, source or sinks added last fail: "dead_letter" or "fail" (see
 // Application.OnError). After NewPipeline this is the source, after ToSink the sink. The default is the application's
 // policy. Any other value is reported (T207). OnError returns the builder.
 func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
@@ -28,14 +28,14 @@ func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
 	return p
 }
 
-// To adds a step. builder builds a wallarooapi.Computation (T223), or it is a component of another program, e.g. the
-// result of wallarooapi.OtherProgram(...).Computation. A component with state gets the state of the key that a message
-// carries, so its messages must have keys.
+// To adds a step. builder must build a wallarooapi.Computation (T223) or be a component of another program, e.g. the
+// result of wallarooapi.OtherProgram(...).Computation. A component with state gets the state of the message's key, so
+// its messages must have keys.
 func (p *PipelineBuilder) To(builder wa.ComputationBuilder) *PipelineBuilder {
 	return p.addComputation("To", declaration.Computation, builder)
 }
 
-// ToMulti adds a step with any number of results. builder builds a wallarooapi.ComputationMulti (T223), or it is a
+// ToMulti adds a step with any number of results. builder must build a wallarooapi.ComputationMulti (T223) or be a
 // component of another program (see To).
 func (p *PipelineBuilder) ToMulti(builder wa.ComputationMultiBuilder) *PipelineBuilder {
 	return p.addComputation("ToMulti", declaration.ComputationMulti, builder)
@@ -72,8 +72,9 @@ func (p *PipelineBuilder) ToStatePartitionMultiWithKeys(sc wa.StateComputationMu
 	return p.addState("ToStatePartitionMultiWithKeys", declaration.StateComputationMulti, sc, stateWithKeys(name, sb, keys), pf)
 }
 
-// Output returns a builder that continues after a named output of the step added last. The step must declare this
-// output (T273); see wallarooapi.WithOutputs. The other results of the step continue from the original builder.
+// Output returns a builder that continues with the messages of a named output of the step added last. The step must
+// declare this output (T273); see wallarooapi.WithOutputs. The step's other results continue from the builder on which
+// Output was called.
 func (p *PipelineBuilder) Output(name string) *PipelineBuilder {
 	node := p.application.OutputOf(p.pipeline, p.node.Path, name)
 	return &PipelineBuilder{p.application, p.pipeline, node, nil}
@@ -163,7 +164,7 @@ func (p *PipelineBuilder) wrongParameter(method, path string, place declaration.
 	p.application.Report(found, declaration.Pointer(path), place)
 }
 
-// follow reports a call of a method after the end of the pipeline (T212).
+// follow reports the call of a method if the pipeline has already ended (T212).
 func (p *PipelineBuilder) follow(method string, place declaration.Place) {
 	if p.node.Ended {
 		p.application.Report(diagnostic.Of("T212", "method", method, "previous", "the end of pipeline \""+p.pipeline.Name+"\"",
@@ -172,7 +173,8 @@ func (p *PipelineBuilder) follow(method string, place declaration.Place) {
 	}
 }
 
-// stateWithNumbers describes a state whose keys are listed as numbers. With a list, other keys are not allowed.
+// stateWithNumbers describes a state whose keys are the numbers in lists. If there is a list, other keys are not
+// allowed.
 func stateWithNumbers(name string, sb wa.StateBuilder, lists [][]uint64) *declaration.State {
 	state := &declaration.State{Name: name, Builder: sb, Closed: len(lists) > 0}
 	for _, list := range lists {

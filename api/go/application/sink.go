@@ -11,7 +11,7 @@ type SinkConfig interface {
 	sink() *declaration.Sink
 }
 
-// declaredSink is the sink that a config describes.
+// declaredSink is the common part of the configs of sinks: the declaration of the sink.
 type declaredSink struct{ declared declaration.Sink }
 
 func (c *declaredSink) sink() *declaration.Sink {
@@ -23,14 +23,14 @@ func (c *declaredSink) sink() *declaration.Sink {
 type TCPSinkConfig struct{ declaredSink }
 
 // MakeTCPSinkConfig describes a sink that connects to host and port, e.g. "127.0.0.1" and "7002". The encoder returns
-// all bytes, including framing. An unusable address (T211) and a nil encoder (T207) are reported.
+// all bytes of a message, including the framing. An unusable address (T211) and a nil encoder (T207) are reported.
 func MakeTCPSinkConfig(host string, port string, encoder wa.Encoder) *TCPSinkConfig {
 	edge := &topology.TCP{Host: host, Port: port}
 	return &TCPSinkConfig{declaredSink{declaration.Sink{Edge: edge, Given: encoder, Encode: declaration.Values(encoder)}}}
 }
 
-// OnError sets what happens when the encoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
-// default is the application's policy. OnError returns the config.
+// OnError sets the policy for messages on which the encoder fails: "dead_letter" or "fail" (see Application.OnError).
+// The default is the application's policy. OnError returns the config.
 func (c *TCPSinkConfig) OnError(policy string) *TCPSinkConfig {
 	c.declared.OnError = policy
 	return c

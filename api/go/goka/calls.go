@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// calls holds the calls of callbacks that are running, and when they began, so that an error can name them.
+// calls holds the calls of callbacks that have not returned, with their start times. If the run ends before, its error
+// names them.
 type calls struct {
 	mutex sync.Mutex
 	open  map[*call]time.Time
@@ -27,7 +28,8 @@ func (c *calls) end(one *call) {
 	delete(c.open, one)
 }
 
-// running returns a text about the messages whose callbacks have not returned, or "" if there are none.
+// running returns a text about the callbacks that have not returned, with their messages and durations, or "" if there
+// are none.
 func running(all []*Processor) string {
 	var open []string
 	for _, p := range all {
@@ -42,8 +44,8 @@ func running(all []*Processor) string {
 	return strings.Join(open, "; ")
 }
 
-// late keeps the error for a method that was called after its callback had returned. The group's next callback fails
-// with this error.
+// late keeps the error of a goroutine that called a method of its context after the callback had returned. The group's
+// next callback fails with this error.
 type late struct{ first atomic.Pointer[error] }
 
 func (l *late) note(err error) { l.first.CompareAndSwap(nil, &err) }

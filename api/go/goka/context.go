@@ -204,9 +204,9 @@ func (c *call) DeferCommit() func(error) {
 	return func(err error) { once.Do(func() { done <- err }) }
 }
 
-// enter is called first in each method that uses state or outputs. It locks the mutex and returns true; the method
-// unlocks the mutex. If the callback has returned, enter reports the late call and returns false without the lock, and
-// the method must have no effect.
+// enter reports whether the callback still runs. Each method that uses state or outputs calls it first. If it returns
+// true, it has locked the mutex, and the method must unlock it. Otherwise it has reported the late call, the mutex is
+// not locked, and the method must have no effect.
 func (c *call) enter(method string) bool {
 	c.mutex.Lock()
 	if !c.isOver {
@@ -233,7 +233,8 @@ func (c *call) String() string {
 	return fmt.Sprintf("key %s from %s/%d, offset %d", c.Key(), c.topic, c.Partition(), c.Offset())
 }
 
-// wait waits until every function that DeferCommit returned has been called, and returns the errors that they got.
+// wait waits until every function that DeferCommit returned has been called, and returns the errors that were passed to
+// these functions.
 func (c *call) wait() error {
 	var all *multierror.Error
 	for number := 0; ; number++ {
@@ -256,8 +257,8 @@ func (c *call) wait() error {
 	return fmt.Errorf("asynchronous error from callback: could not commit message with key '%s': %w", c.Key(), all)
 }
 
-// deferredAt returns the channel of the DeferCommit with this number, counted from 0. If there was no such DeferCommit,
-// it marks the call as over and returns nil.
+// deferredAt returns the channel of a call of DeferCommit; the first call has the number 0. If there was no such call,
+// deferredAt returns nil, and from then on the methods of the context have no effect.
 func (c *call) deferredAt(number int) chan error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

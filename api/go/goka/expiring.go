@@ -15,9 +15,9 @@ type endable interface {
 	Add(name string, visitor func(context.Context, *stream.Visit, *recordpb.GroupState) (*stream.KafkaRecord, error))
 }
 
-// finishStates completes the declarations of the groups' states. It sets how commands show them. It also makes a TTL
-// delete only the value in the group's table: the values of joined tables stay in the state, because their tables still
-// contain them.
+// finishStates completes the declarations of the groups' states. It sets the function by which commands such as
+// `wallaroo state get` show a state. It also limits the effect of a TTL to the value in the group's table: the values
+// of joined tables stay in the state, because their tables still contain them.
 func finishStates(app *stream.Application, groups []*group) {
 	byName := map[string]*group{}
 	for _, g := range groups {
@@ -36,7 +36,8 @@ func finishStates(app *stream.Application, groups []*group) {
 	}
 }
 
-// isOfInput reports whether a message prolongs the life of a key: records of joined tables do not.
+// isOfInput reports whether a message starts the TTL of its key again. Messages of inputs and the loop do, records of
+// joined tables do not.
 func isOfInput(message any) bool {
 	record, is := message.(stream.KafkaRecord)
 	return is && !strings.HasPrefix(record.Topic, joinedPrefix)

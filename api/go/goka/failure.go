@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// processing is the error that a callback has failed on a message. Its text is Goka's.
+// processing is the error of a callback that has failed on a message. Its text is Goka's.
 type processing struct {
 	partition int32
 	err       error
@@ -20,8 +20,8 @@ func (p *processing) Error() string {
 
 func (p *processing) Unwrap() error { return p.err }
 
-// withStack is a processing error as Goka's Run returns it: after a panic, its text includes the program's lines of the
-// stack.
+// withStack is a processing error in the form in which Goka's Run returns it: after a panic, the text also has those
+// lines of the stack that belong to the program.
 type withStack struct{ *processing }
 
 func (w withStack) Error() string {
@@ -31,8 +31,8 @@ func (w withStack) Error() string {
 	return w.processing.Error() + "\n" + w.stack
 }
 
-// failures keeps the first failure of a run, which Run returns. Later failures may only repeat it, because a failed
-// message is processed again.
+// failures keeps the first failure of a run, which Run returns. Later failures are mostly repetitions of it, because a
+// failed message is processed again.
 type failures struct {
 	mutex sync.Mutex
 	first error
@@ -57,7 +57,8 @@ const (
 	ownPrefix = "wallarooapi/goka."
 )
 
-// userStack returns the program's own frames of the stack of a panic. Call it from the deferred function that recovers.
+// userStack returns the lines of a panic's stack that belong to the program. Call it in the deferred function that
+// recovers.
 func userStack() string {
 	var counters [maxFrames]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(3, counters[:])])

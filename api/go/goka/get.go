@@ -9,8 +9,8 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// tableView holds the view (Goka's copy of a table topic) of the group's table, which Get reads. The first call of Get
-// starts it.
+// tableView holds the view (Goka's copy of a table topic) of the group's table. Get reads from this view, and the first
+// call of Get starts it.
 type tableView struct {
 	mutex sync.Mutex
 	view  *View
@@ -19,7 +19,7 @@ type tableView struct {
 
 // Get returns the value of a key in the group's table, or nil if the key has none. It reads the table topic, which
 // contains the output of all delivered micro-batches. The first call waits until the whole topic has been read. Get
-// returns keys of all partitions.
+// finds the keys of all partitions.
 func (p *Processor) Get(key string) (any, error) {
 	switch {
 	case p.tested != nil:
@@ -70,7 +70,8 @@ func (p *Processor) openTable() (*View, <-chan struct{}, error) {
 	return view, ended, nil
 }
 
-// wait waits until the view has ended. The context of the run must have ended before, so that no other view starts.
+// wait waits until the view has ended, if there is one. End the context of the run first, so that Get cannot start
+// another view.
 func (t *tableView) wait() {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()

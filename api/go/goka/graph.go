@@ -86,7 +86,7 @@ func Persist(c Codec) Edge { return &edge{Edge: theirs.Persist(c), kind: table} 
 // joined tables and visits do not prolong the life. Goka has no TTL: with [WithTester], values stay.
 func TTL(d time.Duration) Edge { return &edge{Edge: lifetime(d), kind: ttl, ttl: d} }
 
-// lifetime is the edge of a TTL in Goka's form. It has no topic.
+// lifetime is a TTL in the form of Goka's edges. It has no topic.
 type lifetime time.Duration
 
 func (l lifetime) String() string { return "TTL " + time.Duration(l).String() }
@@ -134,7 +134,7 @@ func DefineGroup(group Group, edges ...Edge) *GroupGraph {
 	return g
 }
 
-// flat returns edges with one edge for each topic, in place of an edge of Inputs for several topics.
+// flat returns a list with one edge for each topic: it replaces an edge of Inputs by one edge for each of its topics.
 func flat(edges []Edge) (all []*edge) {
 	for _, each := range edges {
 		switch e, is := each.(*edge); {
@@ -148,8 +148,8 @@ func flat(edges []Edge) (all []*edge) {
 	return all
 }
 
-// WithOptions returns a copy of the graph with options for every processor that is made of it, also by [Serve]. Options
-// that NewProcessor gets are applied later, so they have precedence.
+// WithOptions returns a copy of the graph with additional options. They apply to every processor of this graph and to
+// [Serve]. Options of NewProcessor are applied later, so they have precedence.
 func (g *GroupGraph) WithOptions(options ...ProcessorOption) *GroupGraph {
 	with := *g
 	with.options = append(slices.Clone(g.options), options...)
@@ -220,8 +220,8 @@ func (g *GroupGraph) has(k kind, topic string) bool {
 	return slices.ContainsFunc(g.edges[k], func(e *edge) bool { return e.Topic() == topic })
 }
 
-// checkTopics returns an error if a topic has a name that is invalid in Kafka. The names of table and loop begin with
-// the group's name.
+// checkTopics returns an error if a topic has a name that is invalid in Kafka. It checks the group's name, too, because
+// the names of table and loop begin with it.
 func (g *GroupGraph) checkTopics() error {
 	for _, e := range g.of(input, joint, lookup, output, table, loop) {
 		if name := e.Topic(); !topology.IsTopic(name) {

@@ -13,8 +13,8 @@ import (
 	"wallarooapi/stream"
 )
 
-// joinedPrefix marks a record of a joined table on its way to the group's step: it precedes the topic in the record.
-// Names of Kafka topics cannot contain a colon.
+// joinedPrefix marks records of joined tables for the group's step: it is put before the name of the record's topic. It
+// has a colon, which names of Kafka topics cannot contain.
 const joinedPrefix = "table:"
 
 // group runs the callbacks of a graph in this process. Several goroutines use it, because a worker serves several tasks
@@ -58,7 +58,7 @@ func newGroup(graph *GroupGraph, options *poptions, running func() context.Conte
 	return g, nil
 }
 
-// logNotes logs which options have no effect.
+// logNotes logs a line for each option that has no effect.
 func (g *group) logNotes() {
 	for _, note := range g.options.notes {
 		g.options.log.Printf("processor %s: %s", g.graph.Group(), note)
@@ -77,17 +77,17 @@ func (g *group) assign() {
 	g.options.rebalanceCallback(all)
 }
 
-// errNone is the error for a processed record: the step has no result, because the callback has emitted all output. It
-// is not a failure.
+// errNone is the error that a step returns for a processed record. It is not a failure: the step has no result, because
+// the callback has emitted all output.
 var errNone = stream.ErrSkip
 
-// stateless is the function of the step of a group without table and joins. It processes a record.
+// stateless processes a record of a group without table and joins. It is the function of the group's step.
 func (g *group) stateless(ctx context.Context, record stream.KafkaRecord) (*stream.KafkaRecord, error) {
 	return nil, g.handle(ctx, record, nil)
 }
 
-// stateful is the function of the step of a group with a table or joins. It processes a record of an input, the loop or
-// a joined table.
+// stateful processes a record of an input, the loop or a joined table. It is the function of the group's step if the
+// group has a table or joins.
 func (g *group) stateful(ctx context.Context, record stream.KafkaRecord, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
 	if topic, isJoined := strings.CutPrefix(record.Topic, joinedPrefix); isJoined {
 		return nil, g.update(topic, record, state)
@@ -151,9 +151,9 @@ func (g *group) fail(record stream.KafkaRecord, err error) error {
 	return failed
 }
 
-// noteLate handles the error of a context method that a goroutine called after the callback had returned. With dead
-// letters the error is only logged, so that no other message fails. Otherwise it ends the run of a Processor. Under
-// Serve, it makes the next message fail, which ends the query.
+// noteLate handles the error of a goroutine that called a method of its context after the callback had returned. With
+// the option WithDeadLetters the error is only logged, so that no other message fails. Otherwise it ends the run of a
+// Processor. Under Serve it makes the group's next message fail, which ends the query.
 func (g *group) noteLate(err error) {
 	g.options.log.Printf("processor %s: %v", g.graph.Group(), err)
 	switch {
@@ -166,9 +166,9 @@ func (g *group) noteLate(err error) {
 	g.abort(fmt.Errorf("processor %s: %w", g.graph.Group(), err))
 }
 
-// note keeps a failure, which Run then returns. It does nothing if failed messages become dead letters. It also does
-// nothing if the run is ending and the failure is only the canceled context of the run; a canceled context of the
-// program is a failure.
+// note keeps a failure, so that Run returns it. It ignores the failure if failed messages become dead letters. It also
+// ignores the error of the run's own context, because then the run is ending. The error of a canceled context that the
+// program made is kept.
 func (g *group) note(failed *processing) {
 	if ending := g.context().Err(); !g.options.keepsDeadLetters && (ending == nil || failed.err != ending) {
 		g.failed.record(failed)

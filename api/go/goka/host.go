@@ -25,8 +25,8 @@ const (
 
 var takeoverTime = 2 * time.Minute
 
-// host runs processors: their callbacks as a worker in this process, and the runtime as a child process. It returns
-// when one of the two ends.
+// host runs processors: it serves their callbacks as a worker in this process, and runs the runtime as a child process.
+// It returns when the runtime has ended, by itself or because ctx has ended.
 func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	directory, err := workermain.SocketDirectory("wallaroo-goka-")
 	if err != nil {
@@ -56,8 +56,8 @@ func host(ctx context.Context, all []*Processor, checkpoint string) error {
 	return supervise(ctx, all, append(command, arguments...))
 }
 
-// supervise runs the command of the runtime and returns its error. If another run uses the checkpoint, supervise starts
-// the command again for up to takeoverTime: a killed run needs some time to release its checkpoint.
+// supervise runs the command of the runtime and returns its error. If another run uses the checkpoint, supervise
+// repeats the command for up to takeoverTime: a killed run needs some time to release its checkpoint.
 func supervise(ctx context.Context, all []*Processor, command []string) error {
 	log, waits := all[0].group.options.log, false
 	for began := time.Now(); ; {

@@ -13,8 +13,8 @@ import (
 	"wallarooapi/stream"
 )
 
-// asJoined is the step after the source of a joined table. It marks records as those of the table, because the same
-// topic may also be an input.
+// asJoined is the function of the step after the source of a joined table. It marks the table's records, because the
+// same topic may also be an input.
 func asJoined(_ context.Context, record stream.KafkaRecord) (stream.KafkaRecord, error) {
 	record.Topic = joinedPrefix + record.Topic
 	return record, nil
@@ -70,8 +70,8 @@ func (c *call) Join(topic Table) any {
 	return value
 }
 
-// joinedStorage is the storage that an update callback gets: the value of a joined table in the state of one key, that
-// of the record.
+// joinedStorage is the storage that an update callback gets. It contains only one value: the value of the joined table
+// for the key of the callback's record. This value is part of the key's state.
 type joinedStorage struct {
 	key, topic string
 	state      *recordpb.GroupState

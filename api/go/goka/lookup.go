@@ -7,7 +7,7 @@ import (
 	"github.com/lovoo/goka/storage"
 )
 
-// makeLookups creates the views of the lookup tables, which connect to Kafka.
+// makeLookups creates the views of the lookup tables, and thereby connects to Kafka.
 func (g *group) makeLookups(brokers []string) error {
 	for _, e := range g.graph.LookupTables() {
 		view, err := g.view(brokers, e, g.options.storage)
@@ -19,7 +19,7 @@ func (g *group) makeLookups(brokers []string) error {
 	return nil
 }
 
-// lookedUp returns the lookup table of a topic.
+// lookedUp returns the lookup table of a topic, and whether there is one.
 func (g *group) lookedUp(topic string) (lookupTable, bool) {
 	if table, has := g.memory[topic]; has {
 		return table, true
@@ -28,8 +28,8 @@ func (g *group) lookedUp(topic string) (lookupTable, bool) {
 	return view, has
 }
 
-// view creates a view (Goka's copy of a table topic) for a Lookup edge or for Get. The view reconnects after an outage
-// of a broker: Spark also waits for the broker, and the worker must not end before.
+// view creates a view (Goka's copy of a table topic) for a Lookup edge or for Get. After an outage of a broker, the
+// view connects again. Spark does so, too, and the worker must not end before Spark has connected.
 func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
 	options := []ViewOption{
 		WithViewLogger(g.options.log), WithViewClientID(g.options.clientID), WithViewStorageBuilder(kept),
@@ -42,8 +42,8 @@ func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, err
 	return NewView(brokers, Table(e.Topic()), e.Codec(), options...)
 }
 
-// runLookups starts the views of the lookup tables and returns when all of them have recovered. They run until ctx
-// ends. If a view fails, it calls failed.
+// runLookups starts the views of the lookup tables and returns when all of them have recovered. The views run until ctx
+// ends. If a view fails, failed is called, also after runLookups has returned.
 func (g *group) runLookups(ctx context.Context, failed func(error)) error {
 	ended := make(chan error, len(g.lookups))
 	for topic, view := range g.lookups {

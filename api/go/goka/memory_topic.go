@@ -15,8 +15,8 @@ import (
 	"wallarooapi/internal/recordpb"
 )
 
-// topicsVariable names the directory with the topics of the runtime's in-memory engine. The variable is empty if
-// topics are in Kafka.
+// topicsVariable is the name of an environment variable: the directory with the topics of the runtime's in-memory
+// engine. The variable is empty if topics are in Kafka.
 const topicsVariable = "WALLAROO_TOPICS"
 
 // lookupTable is a worker's complete copy of the table of a Lookup edge: a view of Kafka, or a memoryTable.
@@ -40,7 +40,7 @@ func newMemoryTable(directory, topic string, codec Codec) *memoryTable {
 	return &memoryTable{path: filepath.Join(directory, hex.EncodeToString(name[:])), codec: codec, values: map[string][]byte{}}
 }
 
-// declare creates the topic's file if necessary. By this file the in-memory engine learns that the topic is looked up.
+// declare creates the topic's file if necessary. The file shows the in-memory engine that the group looks the topic up.
 func (t *memoryTable) declare() error {
 	file, err := os.OpenFile(t.path, os.O_CREATE|os.O_RDONLY, 0o600)
 	if err != nil {
@@ -63,8 +63,8 @@ func (t *memoryTable) Get(key string) (any, error) {
 	return t.codec.Decode(data)
 }
 
-// catchUp reads the records that were written to the file since the last call, and updates values. It does nothing if
-// there is no file.
+// catchUp reads the records that were written to the file since the last call, and applies them to the field values. It
+// does nothing if there is no file.
 func (t *memoryTable) catchUp() error {
 	file, err := os.Open(t.path)
 	if os.IsNotExist(err) {

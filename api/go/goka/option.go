@@ -64,8 +64,8 @@ func topicManagerOf(replicas int) TopicManagerBuilder {
 	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// mapped makes an option that Goka has, too: apply sets its value in poptions, and same is Goka's option, for Goka's
-// own processor under its tester.
+// mapped makes an option that Goka has, too. apply sets its value in poptions. same is Goka's own option, for the case
+// that Goka's processor runs the graph (see WithTester).
 func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption {
 	return func(o *poptions, _ *GroupGraph) {
 		o.goka = append(o.goka, same)
@@ -73,8 +73,8 @@ func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption 
 	}
 }
 
-// noted makes an option that Goka has, but which has no effect here. note says why, and is logged. same is Goka's
-// option.
+// noted makes an option that Goka has but that has no effect here. note is the reason, for the log. same is Goka's own
+// option (see mapped).
 func noted(same theirs.ProcessorOption, note string) ProcessorOption {
 	return mapped(same, func(o *poptions) { o.notes = append(o.notes, note) })
 }
@@ -84,14 +84,14 @@ func WithClientID(clientID string) ProcessorOption {
 	return mapped(theirs.WithClientID(clientID), func(o *poptions) { o.clientID = clientID })
 }
 
-// WithUpdateCallback sets the function that is called for each record of a joined table and stores its value. The
-// storage that the function gets contains only the key of the record.
+// WithUpdateCallback sets the function that is called for each record of a joined table, to store the record's value.
+// The storage that it gets contains only the value of the record's key.
 func WithUpdateCallback(cb UpdateCallback) ProcessorOption {
 	return mapped(theirs.WithUpdateCallback(cb), func(o *poptions) { o.updateCallback = cb })
 }
 
-// WithRebalanceCallback sets a function that each process with callbacks calls once, before its first message, with all
-// partitions of the inputs.
+// WithRebalanceCallback sets a function that gets all partitions of the inputs. Each process that runs callbacks calls
+// it once, before its first message.
 func WithRebalanceCallback(cb RebalanceCallback) ProcessorOption {
 	return mapped(theirs.WithRebalanceCallback(cb), func(o *poptions) { o.rebalanceCallback = cb })
 }
@@ -138,7 +138,7 @@ func WithConsumerSaramaBuilder(cgb SaramaConsumerBuilder) ProcessorOption {
 	return mapped(theirs.WithConsumerSaramaBuilder(cgb), func(o *poptions) { o.consumer = cgb })
 }
 
-// WithGroupGraphHook calls hook with the graph when a processor is made of it.
+// WithGroupGraphHook sets a function that gets the graph when a processor is made of it.
 func WithGroupGraphHook(hook func(gg *GroupGraph)) ProcessorOption {
 	return func(_ *poptions, graph *GroupGraph) { hook(graph) }
 }
@@ -187,13 +187,13 @@ func WithTester(t Tester) ProcessorOption {
 // would end. `wallaroo dead-letters` shows these messages. Goka has no such option.
 func WithDeadLetters() ProcessorOption { return own(func(o *poptions) { o.keepsDeadLetters = true }) }
 
-// WithMurmur2 assigns keys to partitions with the hash of Kafka's own clients and Kafka Streams in place of Goka's
-// FNV-1a. Goka has no such option.
+// WithMurmur2 makes the written topics assign keys to partitions with the hash of Kafka's own clients and Kafka
+// Streams, in place of Goka's FNV-1a. Goka has no such option.
 func WithMurmur2() ProcessorOption { return own(func(o *poptions) { o.murmur2 = true }) }
 
-// WithReplicas sets the number of replicas for new topics of table and loop. The default is one in a program with
-// [Serve]. [NewProcessor] requests two, as Goka does; a single broker refuses this. [WithTopicManagerBuilder] has
-// precedence. Goka has no such option.
+// WithReplicas sets the number of replicas for new topics of table and loop. The default is one under [Serve] and two
+// under [NewProcessor], as in Goka. A single broker refuses two. [WithTopicManagerBuilder] has precedence. Goka has no
+// such option.
 func WithReplicas(count int) ProcessorOption { return own(func(o *poptions) { o.replicas = count }) }
 
 // WithContinueGoka lets the first run continue the work of Goka's own processor, which must have ended. The run begins
@@ -212,7 +212,8 @@ func own(apply func(*poptions)) ProcessorOption { return func(o *poptions, _ *Gr
 // replacement is the configuration that the program has passed to ReplaceGlobalConfig, or nil.
 var replacement *sarama.Config
 
-// globalConfig returns a copy of sarama's configuration for views and topic managers, which Goka does not export.
+// globalConfig returns the configuration of sarama for views and topic managers: a copy of the one that the program set
+// with ReplaceGlobalConfig, or the default. Goka does not export its own.
 func globalConfig() *sarama.Config {
 	if replacement == nil {
 		return DefaultConfig()

@@ -70,8 +70,8 @@ func (p *Processor) Run(ctx context.Context) error {
 	return runAll(ctx, []*Processor{p}, p.checkpoint)
 }
 
-// begin marks the processor as starting. It stores the context of the run, the function that ends it, and its
-// checkpoint, for the other methods.
+// begin marks the processor as starting. It stores the context of the run, the function that cancels this context, and
+// the run's checkpoint, for the other methods.
 func (p *Processor) begin(ctx context.Context, cancel context.CancelCauseFunc, checkpoint string) {
 	p.running.Store(&ctx)
 	p.mutex.Lock()
@@ -139,7 +139,8 @@ func (p *Processor) Error() error {
 // Recovered reports whether the processor is processing messages.
 func (p *Processor) Recovered() bool { return p.StateReader().IsState(ProcStateRunning) }
 
-// StateReader returns an object by which the program reads the state of the processor and waits for a state.
+// StateReader returns an object with which the program reads the processor's state, or waits until the processor has a
+// certain state, such as ProcStateRunning.
 func (p *Processor) StateReader() StateReader {
 	if p.tested != nil {
 		return p.tested.StateReader()

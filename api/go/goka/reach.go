@@ -57,7 +57,8 @@ func login(config *sarama.Config, own, found map[string]string) error {
 	return nil
 }
 
-// certificates adds the settings for the trusted authorities and the client's certificate to found.
+// certificates adds the settings for the client's certificate to found. It returns an error for trusted authorities and
+// other settings that cannot be converted, unless own replaces them.
 func certificates(config *tls.Config, own, found map[string]string) (err error) {
 	if config.RootCAs != nil {
 		err = needed(own, "kafka.ssl.ca.", "RootCAs of Net.TLS.Config")
@@ -81,8 +82,8 @@ func certificates(config *tls.Config, own, found map[string]string) (err error) 
 	return err
 }
 
-// needed returns an error if a setting of sarama cannot be converted and own has no option with the prefix in its
-// place.
+// needed is called for a setting of sarama that the runtime cannot use. It returns an error with the description of the
+// setting, unless own has an option with this prefix, which then replaces the setting.
 func needed(own map[string]string, prefix, what string) error {
 	for name := range own {
 		if strings.HasPrefix(name, prefix) {

@@ -77,7 +77,7 @@ func (c *child) end(pid int, ended <-chan error) {
 	}
 }
 
-// failure returns the error that the runtime has ended by itself, with the last lines of its output.
+// failure returns an error with the last lines of the output, for a runtime that has ended by itself.
 func (c *child) failure(err error) error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -95,8 +95,8 @@ func (c *child) reports(kind string) bool {
 	return diagnostic.Reports(strings.Join(c.lines, "\n"), kind)
 }
 
-// holder returns the text by which the output describes the other run that uses the checkpoint, or "" if it contains
-// none.
+// holder returns the runtime's description of the other run that uses the checkpoint, or "" if the last lines of the
+// output have none.
 func (c *child) holder() string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -120,7 +120,7 @@ func (c *child) Write(data []byte) (int, error) {
 	}
 }
 
-// take handles a line of the output: it logs and stores the line, and calls ready for the line that says so.
+// take logs and stores a line of the output. If the line says that the application is initialized, take calls ready.
 func (c *child) take(line string) {
 	c.quiet = c.quiet || diagnostic.Reports(line, diagnostic.InUse)
 	if !c.quiet {

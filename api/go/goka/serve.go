@@ -11,7 +11,8 @@ import (
 	"wallarooapi/internal/workermain"
 )
 
-// brokersVariable names the variable with brokers, HOST:PORT,..., that replace the brokers of the program.
+// brokersVariable is the name of an environment variable. Its value, brokers as HOST:PORT,..., replaces the brokers of
+// the program.
 const brokersVariable = "WALLAROO_BROKERS"
 
 // Serve lets the runtime run groups without a Processor. Call it first in main. If the runtime has started the program,
@@ -84,8 +85,8 @@ func (g *group) prepareWorker(brokers []string) {
 	g.assign()
 }
 
-// useMemory makes the group use topics of the in-memory engine in place of Kafka: for lookups, and for partition
-// counts, which are one.
+// useMemory makes the group use topics of the in-memory engine in place of Kafka: lookups read these topics, and each
+// topic has one partition.
 func (g *group) useMemory(directory string) {
 	for _, e := range g.graph.LookupTables() {
 		g.memory[e.Topic()] = newMemoryTable(directory, e.Topic(), e.Codec())

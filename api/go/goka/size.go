@@ -10,11 +10,11 @@ import (
 	"wallarooapi/stream"
 )
 
-// brokersLimit is the maximum number of bytes of a record with a broker's defaults (message.max.bytes). batchBytes is
-// the overhead of a batch, which the broker counts, too.
+// brokersLimit is the default of message.max.bytes, the largest record in bytes that a broker accepts. batchBytes is
+// the overhead of a record batch, which is included in this limit.
 const brokersLimit, batchBytes = 1_048_588, 61
 
-// saramasLimit is the default limit in sarama's configuration.
+// saramasLimit is the default of Producer.MaxMessageBytes in sarama's configuration.
 var saramasLimit = sarama.NewConfig().Producer.MaxMessageBytes
 
 // limitOfRecords returns the maximum number of bytes of a record that a callback writes, and whether the program has
@@ -54,7 +54,8 @@ func sizeOf(record stream.KafkaRecord) int {
 	return batchBytes + varintBytes(size) + size
 }
 
-// pieceBytes returns the number of bytes of data with its length prefix. Nil data has only the length -1.
+// pieceBytes returns the number of bytes that data takes in a record: its length, then data itself. Nil data is the
+// length -1 alone.
 func pieceBytes(data []byte) int {
 	if data == nil {
 		return 1

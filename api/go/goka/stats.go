@@ -26,7 +26,7 @@ func (c *counts) of(partition int32) *PartitionProcStats {
 	return c.partitions[partition]
 }
 
-// newTableStats returns the statistics of a table of which nothing was counted.
+// newTableStats returns the statistics of a table with all counts at zero.
 func newTableStats() *TableStats {
 	return &TableStats{Status: PartitionRunning, Recovery: &RecoveryStats{}, Input: &InputStats{}, Writes: &OutputStats{}}
 }
@@ -84,8 +84,7 @@ func (c *counts) wrote(partition int32, size int) {
 	writes.Bytes += size
 }
 
-// snapshot returns a copy of the counts with all partitions and topics of a group, also those of which nothing was
-// counted.
+// snapshot returns a copy of the counts. It has all partitions and topics of a group, also those without messages.
 func (c *counts) snapshot(graph *GroupGraph, partitions int32) map[int32]*PartitionProcStats {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -99,7 +98,7 @@ func (c *counts) snapshot(graph *GroupGraph, partitions int32) map[int32]*Partit
 	return all
 }
 
-// clone copies the statistics of a partition. The copy has all topics of a graph.
+// clone copies the statistics of a partition. The copy has an entry for each topic of the graph.
 func clone(own *PartitionProcStats, graph *GroupGraph) *PartitionProcStats {
 	made := &PartitionProcStats{
 		Now: time.Now(), Joined: map[string]*TableStats{}, Input: map[string]*InputStats{}, Output: map[string]*OutputStats{},

@@ -9,7 +9,7 @@ import (
 )
 
 // These constants limit the search for the last committed record of a partition. The search first fetches the last
-// firstWindow offsets, and in each further step windowTimes as many.
+// firstWindow offsets. Each further step fetches windowTimes as many as the step before.
 const (
 	fetchBytes  = 1 << 20
 	fetchWaitMs = 500
@@ -17,15 +17,16 @@ const (
 	windowTimes = 16
 )
 
-// visibleEnds is a topic manager whose newest offset is the offset after the last committed record. Kafka's own newest
-// offset also counts the markers of transaction ends, which no reader gets, so Goka's tables would wait forever.
+// visibleEnds is a topic manager that returns, as the newest offset, the offset after the last committed record.
+// Kafka's own newest offset also counts the markers at the ends of transactions. Readers never get markers, so Goka's
+// tables would wait forever.
 type visibleEnds struct {
 	TopicManager
 	brokers []string
 	config  *sarama.Config
 }
 
-// withVisibleEnds returns a builder of topic managers that are visibleEnds around those of one of Goka's builders.
+// withVisibleEnds returns a builder that wraps the topic managers of another builder in visibleEnds.
 func withVisibleEnds(builder TopicManagerBuilder, config func() *sarama.Config) TopicManagerBuilder {
 	return func(brokers []string) (TopicManager, error) {
 		manager, err := builder(brokers)

@@ -36,7 +36,8 @@ func withRemedy(err error) error {
 	return fmt.Errorf("%w; fix: give NewProcessor the option goka.WithReplicas(1) where there is one broker", err)
 }
 
-// countTopics stores the partition counts of the topics that the group reads and writes in g. The topics must exist.
+// countTopics reads the partition counts of the topics that the group reads and writes, and stores them in g. The
+// topics must exist.
 func (g *group) countTopics(brokers []string) error {
 	return g.withManager(brokers, func(manager TopicManager) error {
 		return errors.Join(g.countInputs(manager), g.countPartitions(manager))

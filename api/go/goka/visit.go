@@ -20,7 +20,7 @@ import (
 	"wallarooapi/stream"
 )
 
-// metaMagic begins the metadata of visits by VisitAll. Metadata of `wallaroo visit` do not have it.
+// metaMagic is at the beginning of the metadata of visits that VisitAll requests, and not in those of `wallaroo visit`.
 var metaMagic = []byte("\x00goka\x00")
 
 const tokenBytes = 26
@@ -38,10 +38,10 @@ type visited struct {
 	without map[string]bool // keys without a value, for which the visitor did not run
 }
 
-// VisitAll calls the visitor with a name for every key of the group's table, at one place in the order of the messages.
-// The visitor gets meta as its message. VisitAll waits until the processor runs, and returns when the effects of the
-// visit are committed. If this process dies during the visit, the next process continues the visit, which is in the
-// journal. The next process gets meta only if it is a basic value or one that encoding/gob can write.
+// VisitAll calls the visitor with this name for every key of the group's table, at one place in the order of the
+// messages. The visitor gets meta as its message. VisitAll waits until the processor runs, and returns when the effects
+// of the visit are committed. The visit is in the journal: if this process dies, the next process continues the visit.
+// The next process gets meta only if it is a basic value or one that encoding/gob can write.
 //
 // VisitAll returns [ErrVisitAborted] if the processor ends before the visit, e.g. because a visitor panics. Such a
 // visitor panics again in each run until the program is corrected. If ctx ends first, VisitAll returns an error, too.
@@ -117,7 +117,7 @@ func (p *Processor) visit(ctx context.Context, name string, metadata []byte) (ke
 	return done.Keys, nil
 }
 
-// encoded returns the serialized argument of a visitor for the journal. It returns nil if meta is nil or cannot be
+// encoded serializes meta, the argument of a visitor, for the journal. It returns nil if meta is nil or cannot be
 // serialized.
 func encoded(meta any) []byte {
 	if meta == nil {
@@ -130,8 +130,8 @@ func encoded(meta any) []byte {
 	return append([]byte{codec.NewEncoder().Encoding()}, data...)
 }
 
-// begin registers a visit. The metadata, which the runtime passes to the visitors, contain the token that identifies
-// the visit.
+// begin registers a visit and gives it a token. It returns the metadata for the runtime, which passes them to the
+// visitors. They contain the token, by which this process finds the visit again.
 func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -148,8 +148,8 @@ func (v *visits) end(token string) {
 	delete(v.open, token)
 }
 
-// of returns the visitor's argument for the metadata of a visit. open is the visit if this process has requested it,
-// else nil.
+// of returns the argument of a visitor from the metadata of its visit. open is the unfinished visit if this process has
+// requested it, else nil.
 func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	rest, isOurs := bytes.CutPrefix(metadata, metaMagic)
 	if !isOurs || len(rest) < tokenBytes {

@@ -25,7 +25,8 @@ type tracer struct {
 	made  *sdk.TracerProvider // nil if no receiver is configured
 }
 
-// Begin starts the span of a call from the runtime. The returned call is nil if there is no parent span or no receiver.
+// Begin starts the span of a call from the runtime. header contains the parent span. The returned call is nil if there
+// is no parent span, or if no receiver of spans is configured.
 func (t *tracer) Begin(around context.Context, application, method, header string) (context.Context, span.Call) {
 	parent := propagation.TraceContext{}.Extract(around, propagation.MapCarrier{span.Header: header})
 	if !trace.SpanContextFromContext(parent).IsValid() {
@@ -51,7 +52,7 @@ func (t *tracer) Flush(ctx context.Context) {
 	}
 }
 
-// call is the span of one call of the runtime. It ends with the call.
+// call has the span of one call from the runtime. The span ends with the call.
 type call struct{ span trace.Span }
 
 func (c call) Fail(reason string) { c.span.SetStatus(codes.Error, reason) }

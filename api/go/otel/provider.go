@@ -16,8 +16,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// isWanted reports whether the environment names a receiver of spans. The OpenTelemetry library does not evaluate the
-// first two variables itself.
+// isWanted reports whether the environment names a receiver of spans. The OpenTelemetry library does not evaluate
+// OTEL_SDK_DISABLED and OTEL_TRACES_EXPORTER itself.
 func isWanted() bool {
 	if strings.EqualFold(os.Getenv("OTEL_SDK_DISABLED"), "true") {
 		return false

@@ -53,7 +53,7 @@ func New(name string) *Application {
 	}
 }
 
-// OnError sets what happens when user code fails on a message: "dead_letter" (the default) makes the message a dead
+// OnError sets the policy for messages on which user code fails: "dead_letter" (the default) makes the message a dead
 // letter, "fail" stops the application. The policy of a source, step or sink has precedence. Check reports any other
 // value (T207). OnError returns the application.
 func (a *Application) OnError(policy string) *Application {
@@ -69,8 +69,8 @@ var _ = declaration.Reveal(func(public any) *declaration.Application {
 	return nil
 })
 
-// Check returns an error that describes all findings in the declaration, or nil if there are none. Each finding has a
-// code, a description, the place in the document and in the program, and a remedy.
+// Check returns an error with all findings (faults of the declaration), or nil if there are none. Each finding has a
+// code, a description, its place in the topology and in the program, and a remedy.
 func (a *Application) Check() error {
 	if found := a.declared.Check(); len(found) > 0 {
 		return diagnostic.Error(found)
@@ -78,6 +78,6 @@ func (a *Application) Check() error {
 	return nil
 }
 
-// ToJson ends the declaration and returns the topology document, a JSON text. If the declaration has findings, ToJson
-// returns an object with the key "diagnostics" instead. Package worker calls ToJson; programs need not.
+// ToJson ends the declaration and returns the topology document, a JSON text. If the declaration has findings (see
+// Check), ToJson returns an object with the key "diagnostics" instead. Package worker calls ToJson; programs need not.
 func (a *Application) ToJson() string { return workermain.Text(a.declared) }

@@ -25,7 +25,7 @@ type Codec[T any] interface {
 	Decode(data []byte) (T, error)
 }
 
-// functions makes a codec of two functions.
+// functions is a codec that consists of two functions.
 type functions[T any] struct {
 	encode func(T) ([]byte, error)
 	decode func([]byte) (T, error)
@@ -34,9 +34,9 @@ type functions[T any] struct {
 func (f functions[T]) Encode(value T) ([]byte, error) { return f.encode(value) }
 func (f functions[T]) Decode(data []byte) (T, error)  { return f.decode(data) }
 
-// formed is a codec whose fields are known. shape has the type of each field, with which a run compares an earlier
-// version of the program. unreadable is the reason why values cannot be read back, incomplete the reason why the bytes
-// lack some data; both are nil if all is well.
+// formed is a codec that knows the fields of its type. shape has the type of each field. A run compares it with the
+// shape in an earlier version of the program. unreadable is the reason why values cannot be read back, incomplete the
+// reason why the bytes lack some data; both are nil if all is well.
 type formed[T any] struct {
 	functions[T]
 	shape                  map[string]string

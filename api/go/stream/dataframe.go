@@ -11,12 +11,12 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// dataFrame is the name of the format for a source whose rows a PySpark job passes in, and for a sink whose rows it
-// gets.
+// dataFrame is the name of the format for a source that reads a DataFrame of a PySpark job, and for a sink that makes
+// one.
 const dataFrame = "dataframe"
 
 // DataFrameSource reads the rows of a DataFrame. Your own PySpark job loads the application and calls its `apply` with
-// a DataFrame for each source, by the name of the source. T is a struct whose fields are the columns:
+// one DataFrame for each source, under the source's name. T is a struct whose fields are the columns:
 //
 //	type Trade struct {
 //		Symbol string      `json:"symbol"`
@@ -56,8 +56,8 @@ func DataFrameSource[T any]() Source[T] {
 }
 
 // DataFrameSink writes messages as rows of a DataFrame. `apply` returns the DataFrame under the sink's name (see
-// Named). Columns and findings are those of DataFrameSource, and every row has all columns. Nil slices and maps are
-// written as empty ones. Only nil pointers are written as null. Times are truncated to microseconds.
+// Named). T has columns by the rules of DataFrameSource, and every row has all columns. Nil slices and maps are written
+// as empty ones. Only nil pointers are written as null. Times are truncated to microseconds.
 //
 // A message becomes a dead letter (C501) that names the column if Spark cannot represent a value: a DATE that is not
 // midnight UTC, a time outside the years 1 to 9999, a json.Number that is not a number or has more digits than its
@@ -67,8 +67,9 @@ func DataFrameSink[T any]() Sink[T] {
 }
 
 // SparkRowSource reads a Spark source like SparkSource, but a message is a whole row. T is a struct as for
-// DataFrameSource. format.Schema and format.Value must be empty, because they follow from T (T207). Key and Timestamp
-// give messages a key and a time. For a DataFrame with a key or a time, set the format to "dataframe".
+// DataFrameSource. format.Schema and format.Value must be empty, because they follow from T (T207). format.Key and
+// format.Timestamp give messages a key and a time. To read a DataFrame with a key or a time, set format.Format to
+// "dataframe".
 func SparkRowSource[T any](format Spark) Source[T] { return rowSource[T]("SparkRowSource", format) }
 
 // SparkRowSink writes messages as whole rows to a Spark sink. T is a struct as for DataFrameSink. format.Value is a
@@ -100,7 +101,7 @@ func rowSink[T any](method string, format Spark) Sink[T] {
 	return Sink[T]{declaration.Sink{Edge: edge, Given: made, Encode: declaration.Values(made), Found: found}}
 }
 
-// follows returns a finding (T207) if the program sets an option that follows from the type of the rows.
+// follows returns a finding (T207) if the program sets a parameter that must follow from the type of the rows.
 func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	if value == "" {
 		return nil
@@ -108,8 +109,8 @@ func follows(method, parameter, value string) []diagnostic.Diagnostic {
 	return []diagnostic.Diagnostic{diagnostic.Wrong(method, parameter, diagnostic.Shown(value), "none: it follows from the type of the rows", "leave it out")}
 }
 
-// rowsOf returns how values of type T are read and written as rows, or the findings (T207) about fields that cannot be
-// columns.
+// rowsOf returns the conversion of values of type T to rows and back, or the findings (T207) about fields that cannot
+// be columns.
 func rowsOf[T any](method string) (*row.Rows, []diagnostic.Diagnostic) {
 	rows, faults := row.Of(reflect.TypeFor[T]())
 	if len(faults) == 0 {
@@ -122,7 +123,7 @@ func rowsOf[T any](method string) (*row.Rows, []diagnostic.Diagnostic) {
 	return nil, found
 }
 
-// schemaOf returns the columns as Spark DDL. The argument is nil if the type has findings.
+// schemaOf returns the columns as Spark DDL, or "" if rows is nil because the type of the rows has findings.
 func schemaOf(rows *row.Rows) string {
 	if rows == nil {
 		return ""

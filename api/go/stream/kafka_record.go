@@ -111,8 +111,8 @@ func readRecord(data []byte) (record KafkaRecord, err error) {
 }
 
 // KafkaRecordSource reads a topic of Kafka. Its messages are whole records, including tombstones but not records of
-// aborted transactions. Messages carry the keys of the records; without a key, a record's message has the empty key.
-// Faults are reported as for KafkaSource.
+// aborted transactions. A message has the key of its record, or the empty key if the record has none. A wrong
+// description of the topic is reported (T207).
 func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 	edge := sourceEdge(topic)
 	edge.Content = topology.Record
@@ -122,7 +122,7 @@ func KafkaRecordSource(topic Kafka) Source[KafkaRecord] {
 }
 
 // KafkaRecordSink writes whole records to a topic of Kafka. A record with a nil value is written as a tombstone. If
-// encode returns the error ErrSkip, nothing is written. Faults are reported as for KafkaSink (T207).
+// encode returns the error ErrSkip, nothing is written. A wrong description of the topic is reported (T207).
 func KafkaRecordSink[T any](topic Kafka, encode func(message T) (KafkaRecord, error)) Sink[T] {
 	edge := sinkEdge(topic)
 	edge.Content = topology.Record
@@ -161,14 +161,14 @@ func (w *recordWriter[T]) Encode(data any) []byte {
 	return nil
 }
 
-// sourceEdge returns the topology's description of a topic that a source reads.
+// sourceEdge returns the topology's description of a source's topic.
 func sourceEdge(topic Kafka) *topology.Kafka {
 	topic.Start = cmp.Or(topic.Start, "start")
 	return sinkEdge(topic)
 }
 
-// sinkEdge returns the topology's description of a topic that a sink writes. It contains fields for sources, too, so
-// that a run can refuse them.
+// sinkEdge returns the topology's description of a sink's topic. The description also has the fields that are only for
+// sources, so that a run can refuse them.
 func sinkEdge(topic Kafka) *topology.Kafka {
 	edge := &topology.Kafka{
 		Topic: topic.Topic, Brokers: slices.Clone(topic.Brokers), Start: topic.Start, Options: maps.Clone(topic.Options),
@@ -180,7 +180,7 @@ func sinkEdge(topic Kafka) *topology.Kafka {
 	return edge
 }
 
-// creation returns the topology's description of how to create a topic, or nil if the topic must exist.
+// creation returns the topology's description of the topic to create, or nil if the topic must exist.
 func creation(topic Kafka) *topology.Creation {
 	if topic.Create == nil {
 		return nil

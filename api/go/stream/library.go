@@ -34,8 +34,9 @@ func NewLibrary() *Library {
 	return &Library{declaration.NewLibrary()}
 }
 
-// ToJson ends the declaration and returns the components of the library as JSON text. If the declaration has findings,
-// ToJson returns an object with the key "diagnostics" instead. Package worker calls ToJson; programs need not.
+// ToJson ends the declaration and returns the components of the library as JSON text. If the declaration has findings
+// (see Application.Check), ToJson returns an object with the key "diagnostics" instead. Package worker calls ToJson;
+// programs need not.
 func (l *Library) ToJson() string { return workermain.Text(l.declared) }
 
 // OfferMap adds a component to a library: a function of the kind that Map takes. Other programs use it under the given

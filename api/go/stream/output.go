@@ -8,8 +8,9 @@ import (
 	"wallarooapi/internal/emission"
 )
 
-// Output is a named output of a step, for messages of one type that do not continue with the step's results. The step
-// declares the output, and its function emits messages to it. FromOutput returns the stream of these messages:
+// Output is a named output of a step, for messages that do not go to the steps and sinks after the step. The step
+// declares the output, and its function emits messages of type T to it. FromOutput returns the stream of these
+// messages:
 //
 //	var alerts = stream.NewOutput[Alert]("alerts")
 //
@@ -27,7 +28,7 @@ import (
 // continuation are counted and dropped.
 type Output[T any] struct{ name, codec string }
 
-// Outputs is an Output with messages of any type, as an argument of functions such as Map and OfferMap.
+// Outputs is the interface of Output for every type of message. Functions such as Map and OfferMap take it.
 type Outputs interface {
 	StateOption
 	named() declaration.NamedOutput
@@ -44,8 +45,8 @@ func (o Output[T]) Emit(ctx context.Context, message T) {
 	emission.Emit(ctx, o.name, resultsOf[T]().message(message))
 }
 
-// As returns a copy of the output for a component of a Library. codec is the codec of the output's messages, which go
-// to the program that uses the component. The default is "json".
+// As returns a copy of the output for a component of a Library, with a codec in which the messages of the output go to
+// the program that uses the component. The default is "json".
 func (o Output[T]) As(codec string) Output[T] { return Output[T]{o.name, codec} }
 
 func (o Output[T]) named() declaration.NamedOutput {

@@ -11,7 +11,7 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Sink describes where messages of one type go, and how they are encoded. TCPSink, KafkaSink and other functions of
+// Sink describes the destination of messages of one type and their encoder. TCPSink, KafkaSink and other functions of
 // this package return one; To adds it to an application.
 type Sink[T any] struct{ declared declaration.Sink }
 
@@ -50,8 +50,8 @@ func PlainConnectorSink[T any](address string, encode func(message T) ([]byte, e
 }
 
 // ConnectorSink sends messages to a connector: a program that listens at address, HOST:PORT, and writes to another
-// system. It uses the connector protocol and knows the word cookie. The connector receives messages in transactions,
-// each message exactly once. encode returns the payload of one message.
+// system. The connector uses the connector protocol, and accepts an application that sends the word cookie. It receives
+// messages in transactions, each message exactly once. encode returns the payload of one message.
 func ConnectorSink[T any](address, cookie string, encode func(message T) ([]byte, error)) Sink[T] {
 	sink := TCPSink(address, encode)
 	host, port, _ := split("sink", address)
@@ -66,7 +66,7 @@ func KafkaSink[T any](topic Kafka, encode func(message T) (Record, error)) Sink[
 }
 
 // KafkaSinkOf is KafkaSink for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and so
-// on, as in Wallaroo's programs. Missing or wrong arguments are reported (T240).
+// on, as in programs for Wallaroo 0.5. Missing or wrong arguments are reported (T240).
 func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Record, error)) Sink[T] {
 	edge, found := kafka.Sink(name, args)
 	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
@@ -79,7 +79,8 @@ func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink
 	return recordSink(declaration.Sink{Edge: edge, Found: append(checkFormat("SparkSink", format), checkSinkFormat("SparkSink", format)...)}, encode)
 }
 
-// checkSinkFormat returns findings about fields that the format of a sink must not have, because they are for sources.
+// checkSinkFormat returns findings about fields that a program has set in the format of a sink although they are only
+// for sources.
 func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic) {
 	for _, field := range [][2]string{{"Schema", format.Schema}, {"Key", format.Key}, {"Timestamp", format.Timestamp}} {
 		if name, value := field[0], field[1]; value != "" {
@@ -89,16 +90,16 @@ func checkSinkFormat(method string, format Spark) (found []diagnostic.Diagnostic
 	return found
 }
 
-// OnError sets what happens when the encoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
-// default is the application's policy. OnError returns the sink.
+// OnError sets the policy for messages on which the encoder fails: "dead_letter" or "fail" (see Application.OnError).
+// The default is the application's policy. OnError returns the sink.
 func (s Sink[T]) OnError(policy string) Sink[T] {
 	s.declared.OnError = policy
 	return s
 }
 
-// Named sets the name of the sink, which tests, log messages and the figures of a run use. The default is the
-// application's name. But if several sinks are not named, a Kafka sink has the name of its topic, and each other sink
-// except for the first has the application's name with a number. Named returns the sink.
+// Named sets the name of the sink, by which tests, log messages and the figures of a run refer to it. The default is
+// the application's name. But if several sinks are not named, a Kafka sink has the name of its topic, and each other
+// sink except for the first has the application's name with a number. Named returns the sink.
 func (s Sink[T]) Named(name string) Sink[T] {
 	s.declared.Name = name
 	return s

@@ -17,8 +17,8 @@ import (
 	"wallarooapi/internal/usercode"
 )
 
-// Source describes where messages of one type come from, and how they are decoded. TCPSource, KafkaSource and other
-// functions of this package return one; From adds it to an application.
+// Source describes the origin of messages of one type and their decoder. TCPSource, KafkaSource and other functions of
+// this package return one; From adds it to an application.
 type Source[T any] struct{ declared declaration.Source }
 
 // Framing is the way in which a TCP stream is cut into messages: either each message follows its length in bytes (an
@@ -47,8 +47,8 @@ const maxCredits = 100_000
 // failure.
 var ErrEnd = errors.New("no more messages")
 
-// Record is the serialized form of a message with its properties. Decoders get records, and encoders return them. A
-// record comes from Kafka, from a connector or from a row of Spark.
+// Record is a message in serialized form, with its key, time and headers. Decoders get records, and encoders return
+// them. A record comes from Kafka, from a connector or from a row of Spark.
 type Record struct {
 	// Value is the content of the message. It is nil for a tombstone of Kafka.
 	Value []byte
@@ -119,7 +119,8 @@ type Spark struct {
 	Key, Timestamp string
 }
 
-// Connector has the settings of a ConnectorSource. Credits limit how many messages a connector sends in advance.
+// Connector has the settings of a ConnectorSource. A connector needs one credit for each message that it sends. The
+// application gives it new credits as long as there is room for messages.
 type Connector struct {
 	// Cookie is the word that a connector must send. If it is empty, no cookie is required.
 	Cookie string
@@ -133,8 +134,8 @@ type Connector struct {
 
 // TCPSource listens at address, HOST:PORT, for TCP connections that send messages. Port 0 means any free port. decode
 // gets the payload of a message, without the framing. It may keep the payload but must not change it. If decode returns
-// the error ErrSkip, the message is discarded. These are reported: an unusable address (T211), an unknown framing and a
-// nil function (T207), and by a run two sources with the same address (T203).
+// the error ErrSkip, the message is discarded. An unusable address (T211), an unknown framing and a nil function (T207)
+// are reported. A run also reports two sources with one address (T203).
 func TCPSource[T any](address string, framing Framing, decode func(payload []byte) (T, error)) Source[T] {
 	host, port, found := split("source", address)
 	made := decoder[T]{func(r Record) (T, error) { return decode(r.Value) }, symbolOf(decode), resultsOf[T]()}
@@ -147,7 +148,8 @@ func TCPSource[T any](address string, framing Framing, decode func(payload []byt
 	return Source[T]{declaration.Source{Edge: &topology.TCP{Host: host, Port: port}, Given: &framed[T]{made, framing}, Found: found}}
 }
 
-// timeBytes is the size of the time before a payload in a frame between a connector and an application.
+// timeBytes is the size of a time. It precedes the payload in each frame that a connector without the connector
+// protocol sends or gets.
 const timeBytes = 8
 
 // PlainConnectorSource listens at address, HOST:PORT, for a connector that does not use the connector protocol and
@@ -176,7 +178,7 @@ func KafkaSource[T any](topic Kafka, decode func(record Record) (T, error)) Sour
 }
 
 // KafkaSourceOf is KafkaSource for a topic that the application's arguments describe: --NAME_topic, --NAME_brokers and
-// so on, as in Wallaroo's programs. Missing or wrong arguments are reported (T240).
+// so on, as in programs for Wallaroo 0.5. Missing or wrong arguments are reported (T240).
 //
 // Source: Wallaroo 0.5, MakeKafkaSourceConfig.
 func KafkaSourceOf[T any](name string, args []string, decode func(record Record) (T, error)) Source[T] {
@@ -228,17 +230,17 @@ func Value[T any](decode func(value []byte) (T, error)) func(Record) (T, error) 
 	return func(record Record) (T, error) { return decode(record.Value) }
 }
 
-// OnError sets what happens when the decoder fails on a message: "dead_letter" or "fail" (see Application.OnError). The
-// default is the application's policy. OnError returns the source.
+// OnError sets the policy for messages on which the decoder fails: "dead_letter" or "fail" (see Application.OnError).
+// The default is the application's policy. OnError returns the source.
 func (s Source[T]) OnError(policy string) Source[T] {
 	s.declared.OnError = policy
 	return s
 }
 
-// EventTime sets a function that returns the event time of each message from its payload. If all sources of a window,
-// timer or TTL give event times, the step uses them in place of the arrival times and of the timestamps of records. The
-// function is called after decode, and only if such a step follows. If it panics, the message becomes a dead letter
-// (C505), as with a failing decode. The time is truncated to milliseconds. EventTime returns the source.
+// EventTime sets a function that returns the event time of each message from its payload. Windows, timers and TTLs use
+// event times, in place of arrival times and of the timestamps of records, if all their sources give them. The function
+// is called after decode, and only if a step with a window, timer or TTL follows. If it panics, the message becomes a
+// dead letter (C505), as with a failing decode. The time is truncated to milliseconds. EventTime returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s
@@ -261,7 +263,7 @@ func (s Source[T]) Timestamp(expression string) Source[T] {
 	return s
 }
 
-// recordSource returns a source with a decoder of records. found are the findings about its description.
+// recordSource returns a source with a decoder of records. found are the findings about the source's description.
 func recordSource[T any](method string, edge topology.Edge, decode func(Record) (T, error), found []diagnostic.Diagnostic) Source[T] {
 	if decode == nil {
 		found = append(found, wrongParameter(method, "decode", "nil", "a function")...)
@@ -269,12 +271,12 @@ func recordSource[T any](method string, edge topology.Edge, decode func(Record) 
 	return Source[T]{declaration.Source{Edge: edge, Given: &decoder[T]{decode, symbolOf(decode), resultsOf[T]()}, Found: found}}
 }
 
-// wrongParameter returns the finding that a parameter of a source or sink is wrong (T207).
+// wrongParameter returns a finding (T207) about a wrong parameter of a source or sink.
 func wrongParameter(method, parameter, actual, expected string) []diagnostic.Diagnostic {
 	return []diagnostic.Diagnostic{diagnostic.Wrong(method, parameter, diagnostic.Shown(actual), expected)}
 }
 
-// checkFormat returns a finding if a Spark format has no name or no value.
+// checkFormat returns a finding if a Spark format lacks the field Format or Value.
 func checkFormat(method string, format Spark) []diagnostic.Diagnostic {
 	switch {
 	case format.Format == "":
@@ -286,7 +288,7 @@ func checkFormat(method string, format Spark) []diagnostic.Diagnostic {
 }
 
 // split cuts an address into host and port. It returns a finding for an address that is not HOST:PORT. what is "source"
-// or "sink".
+// or "sink", for the text of the finding.
 func split(what, address string) (host, port string, found []diagnostic.Diagnostic) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

@@ -47,8 +47,8 @@ type StateOption interface {
 	ofState(step *declaration.Step)
 }
 
-// withOptions applies the options of a MapState or FlatMapState and adds its step. It sets emits if the step has named
-// outputs.
+// withOptions applies the options of a MapState or FlatMapState to its step, and adds the step. It sets emits to true
+// if the step has named outputs, else to false.
 func withOptions[In, Out any](s Stream[In], step *declaration.Step, function any, emits *bool, options []StateOption) Stream[Out] {
 	for _, option := range options {
 		option.ofState(step)
@@ -107,7 +107,7 @@ func (builder[S]) Build() any {
 	return state
 }
 
-// stateful is a step with state. R is the type of the results of its functions: Out or []Out.
+// stateful is a step with state. Its functions return a result of type R, which is Out or []Out, and an error.
 type stateful[In, S, R any] struct {
 	emitter
 	function func(context.Context, In, *S) (R, error)
@@ -141,7 +141,8 @@ func (c *stateful[In, S, R]) Fire(at *timing.Changes, timer *Timer, state any) e
 // Handlers returns the functions of the step's timers.
 func (c *stateful[In, S, R]) Handlers() timers[S, R] { return c.timers }
 
-// persisted adds the messages that the function emitted to its results, and requests that the state is persisted.
+// persisted completes the results of a call: it adds the messages that the function emitted to named outputs, and the
+// request to save the state.
 func (c *stateful[In, S, R]) persisted(call *emission.Context, results emission.Results) emission.Results {
 	results.Persist = true
 	return call.With(results)

@@ -10,8 +10,8 @@ import (
 )
 
 // Map calls a function for each message and returns the stream of its results. If the function returns a nil pointer or
-// the error ErrSkip, the message has no result. outputs are the named outputs to which the function emits. Emitted
-// messages continue even if the message has no result (see Output).
+// the error ErrSkip, the message has no result. outputs are the named outputs to which the function emits. Messages
+// that it emits are kept even if it returns no result (see Output).
 func Map[In, Out any](s Stream[In], name string, function func(ctx context.Context, in In) (Out, error), outputs ...Outputs) Stream[Out] {
 	return add[In, Out](s, stateless(name, declaration.Computation, function, resultsOf[Out]().settle, outputs), function)
 }
@@ -45,8 +45,8 @@ func KeyBy[T any, K Key](s Stream[T], name string, key func(in T) K) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: name, Kind: declaration.KeyBy, Partition: partition(key)}, key)
 }
 
-// partition converts the function of a KeyBy into one that returns the key as bytes. The frequent types need no
-// reflection.
+// partition converts the function of a KeyBy into one that returns the key as bytes. It avoids reflection for the
+// frequent types string, []byte and uint64.
 func partition[T any, K Key](key func(in T) K) func(data any) []byte {
 	switch function := any(key).(type) {
 	case func(T) string:
@@ -74,7 +74,7 @@ func Collect[T any](s Stream[T]) Stream[T] {
 	return add[T, T](s, &declaration.Step{Name: "collect", Kind: declaration.Collect}, Collect[T])
 }
 
-// emitter is a part of each step of this package. It makes the context for each call of the program's function.
+// emitter is embedded in each step of this package. It makes the context for each call of the program's function.
 type emitter struct {
 	emits  bool            // whether the step has named outputs
 	around context.Context // set by Within; if nil, the context of the worker counts
@@ -94,7 +94,7 @@ func (e emitter) begin() (context.Context, *emission.Context) {
 	return call, call
 }
 
-// computation is a step without state. R is the type of the function's results: Out or []Out.
+// computation is a step without state. Its function returns a result of type R, which is Out or []Out, and an error.
 type computation[In, R any] struct {
 	emitter
 	function func(context.Context, In) (R, error)
@@ -107,7 +107,8 @@ func stateless[In, R any](name, kind string, function func(context.Context, In) 
 	return &declaration.Step{Name: name, Kind: kind, Outputs: namesOf(outputs), Build: func() declaration.Stateless { return made }}
 }
 
-// Within returns a copy of the step whose functions get contexts derived from ctx, e.g. with a trace.
+// Within returns a copy of the step. The contexts that its function gets derive from ctx, so that they contain e.g. a
+// trace.
 func (c *computation[In, R]) Within(ctx context.Context) any {
 	bound := *c
 	bound.around = ctx

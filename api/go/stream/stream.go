@@ -46,8 +46,8 @@ func From[T any](a *Application, name string, source Source[T]) Stream[T] {
 	return Stream[T]{a, []*declaration.Node{node}, []*string{&declared.OnError}, declared.GivesTimes()}
 }
 
-// Merge returns a stream with the messages of several streams in arrival order. No two of them may come from the same
-// step or source (T212).
+// Merge returns a stream with the messages of several streams in arrival order. Two streams that come from one step or
+// source are refused (T212).
 //
 // Source: Wallaroo 0.6, merge.
 func Merge[T any](first Stream[T], others ...Stream[T]) Stream[T] {
@@ -79,7 +79,7 @@ func inDocument(a, b string) int {
 	return cmp.Compare(one, other)
 }
 
-// OnError sets what happens when the source, step or sinks added last fail on a message: "dead_letter" or "fail" (see
+// OnError sets the policy for messages on which the source, step or sinks added last fail: "dead_letter" or "fail" (see
 // Application.OnError). The default is the application's policy. OnError returns the stream.
 func (s Stream[T]) OnError(policy string) Stream[T] {
 	for _, place := range s.policies {
@@ -166,7 +166,8 @@ func learn[T any]() {
 	}
 }
 
-// symbolOf returns the qualified name of a function, e.g. main.split. For a nil function it returns the type.
+// symbolOf returns the qualified name of a function, e.g. main.split. For a nil function it returns the function's
+// type.
 func symbolOf(function any) string {
 	value := reflect.ValueOf(function)
 	if value.Kind() != reflect.Func || value.IsNil() {
@@ -184,7 +185,7 @@ func resultsOf[Out any]() results[Out] {
 	return results[Out]{reflect.TypeFor[Out]().Kind() == reflect.Pointer}
 }
 
-// settle converts the values that a function with at most one result has returned.
+// settle converts the result and the error of a function with at most one result.
 func (r results[Out]) settle(out Out, err error) emission.Results {
 	if err != nil {
 		refuse(err)
@@ -193,7 +194,7 @@ func (r results[Out]) settle(out Out, err error) emission.Results {
 	return emission.Results{One: r.message(out)}
 }
 
-// all converts the values that a function with any number of results has returned.
+// all converts the results and the error of a function with any number of results.
 func (r results[Out]) all(out []Out, err error) emission.Results {
 	if err != nil {
 		refuse(err)

@@ -47,9 +47,9 @@ func OnTimerFlat[S, Out any](s Stream[Out], name string, handler func(ctx contex
 
 // SetTimer sets a timer for the key of the current message or timer. It replaces a timer of the same name. ctx is the
 // context of the function or a context derived from it. Nothing is set if the function fails, or if a goroutine calls
-// SetTimer after the function has returned. A time in the past, or less than a millisecond away, is due at the next
-// tick, or at the key's next message whose time is not before it. The call fails (C529) if the step has no OnTimer with
-// this name or the time is outside the years 1 to 9999.
+// SetTimer after the function has returned. If the time is in the past, or less than a millisecond away, the timer is
+// due at the next tick, or at the key's next message with an equal or later time. The call fails (C529) if the step has
+// no OnTimer with this name or the time is outside the years 1 to 9999.
 func SetTimer(ctx context.Context, name string, at time.Time) {
 	timing.Of(ctx, "SetTimer").Set(name, at)
 }
@@ -62,12 +62,12 @@ func SetTimerAfter(ctx context.Context, name string, after time.Duration) {
 // DeleteTimer deletes a timer if it is set. The rules for ctx and name are those of SetTimer.
 func DeleteTimer(ctx context.Context, name string) { timing.Of(ctx, "DeleteTimer").Delete(name) }
 
-// Now returns the time of a call of a function. The function must belong to a MapState or FlatMapState with a TTL or
-// timers; in other functions Now panics. For a message it is the time of the message, for a timer the time to which the
-// timer was set.
+// Now returns the time of the current message, or the time to which the current timer was set. Call it in functions of
+// a MapState or FlatMapState that has a TTL or timers; in other functions Now panics. ctx is the context of the
+// function or a context derived from it.
 func Now(ctx context.Context) time.Time { return time.UnixMilli(timing.Of(ctx, "Now").Now) }
 
-// addTimer adds a timer to the step that a stream comes from. R is the type of the handler's results.
+// addTimer adds a timer to the step that a stream comes from. R is the type of the handler's result: Out or []Out.
 func addTimer[S, Out, R any](s Stream[Out], method, name string, handler func(context.Context, *Timer, *S) (R, error)) {
 	addFunction(s, method, name, handler == nil, "timer", func(step *declaration.Step) (names *[]string, fits bool) {
 		timed, fits := step.Stateful.(interface{ Handlers() timers[S, R] })

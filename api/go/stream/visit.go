@@ -30,7 +30,7 @@ func OnVisitFlat[S, Out any](s Stream[Out], name string, visitor func(ctx contex
 	return s
 }
 
-// addVisitor adds a visitor to the step that a stream comes from. R is the type of the visitor's results.
+// addVisitor adds a visitor to the step that a stream comes from. R is the type of the visitor's result: Out or []Out.
 func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(context.Context, *Visit, *S) (R, error)) {
 	addFunction(s, method, name, visitor == nil, "visitor", func(step *declaration.Step) (names *[]string, fits bool) {
 		visited, fits := step.Stateful.(visitable[S, R])
@@ -41,8 +41,9 @@ func addVisitor[S, Out, R any](s Stream[Out], method, name string, visitor func(
 	})
 }
 
-// addFunction adds a visitor or a timer's function to the step that a stream comes from. The argument add stores the
-// function in the step. It returns the step's names of this kind, and whether the function fits the step's types.
+// addFunction adds a visitor or the function of a timer to the step that a stream comes from. The argument add stores
+// the function in the step. It returns the list of names of the step's visitors or timers, and reports whether the
+// function fits the step's types.
 func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what string, add func(*declaration.Step) (*[]string, bool)) {
 	place := declaration.Caller()
 	for _, step := range s.application.pipeline.Steps {
@@ -67,7 +68,7 @@ func addFunction[Out any](s Stream[Out], method, name string, isNil bool, what s
 		s.nodes[0].Path, place)
 }
 
-// visitable is a step to which visitors with these types of state and results can be added.
+// visitable is a step with state of type S and results of type R. Visitors with these types can be added to it.
 type visitable[S, R any] interface {
 	Add(name string, visitor func(context.Context, *Visit, *S) (R, error))
 }

@@ -31,12 +31,12 @@ type Aggregation[In, Acc, Out any] struct {
 	Outputs []Outputs
 }
 
-// boundsOf is the key under which a context contains the bounds of a window.
+// boundsOf is the type of the key under which the context of OutputTo contains the bounds of the window.
 type boundsOf struct{}
 
-// WindowBounds returns the start and end of the window whose result a function OutputTo computes. ctx is the function's
-// context. The window includes start and excludes end. For a late message that is emitted alone, and for a CountWindow,
-// start and end are the times of the first and the last message. In other functions both times are zero.
+// WindowBounds returns the start and end of the current window to the function OutputTo of an Aggregation. ctx is the
+// function's context. The window includes start and excludes end. For a late message that is emitted alone, and for a
+// CountWindow, start and end are the times of the first and the last message. In other functions both times are zero.
 func WindowBounds(ctx context.Context) (start, end time.Time) {
 	bounds, is := ctx.Value(boundsOf{}).(declaration.Bounds)
 	if !is {
@@ -90,11 +90,11 @@ type Count struct {
 	Flush time.Duration
 }
 
-// RangeWindow adds a step with windows of time, and returns the stream of one result per key and window. The first
-// window of a key begins with the key's first message. Time is the arrival time, or the event time if all sources give
-// event times. A window without messages between other windows also has a result. Impossible durations (T207) and too
-// many open windows (T271) are reported. Messages need keys as for MapState. If Output panics, the result of the window
-// is lost (C517).
+// RangeWindow adds a step with windows of time. It returns the stream of results, one for each key and window. The
+// first window of a key begins with the key's first message. Time is the arrival time, or the event time if all sources
+// give event times. A window without messages between other windows also has a result. Impossible durations (T207) and
+// too many open windows (T271) are reported. Messages need keys as for MapState. If Output panics, the result of the
+// window is lost (C517).
 //
 // Source: Wallaroo 0.6, range_windows.
 func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -118,10 +118,10 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 	return next
 }
 
-// SessionWindow adds a step with sessions: windows that end after a pause. It returns the stream of one result per key
-// and session. If a message is within the gap of two open sessions, Combine joins them, and Update adds the message to
-// the joined accumulator. Time is as for RangeWindow. Impossible durations (T207) and too many open sessions (T271) are
-// reported. Messages need keys as for MapState.
+// SessionWindow adds a step with sessions: windows that end after a pause. It returns the stream of results, one for
+// each key and session. If a message is within the gap of two open sessions, Combine joins their accumulators, and
+// Update adds the message to the joined one. Time is as for RangeWindow. Impossible durations (T207) and too many open
+// sessions (T271) are reported. Messages need keys as for MapState.
 func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
 	if window.Late == "" {
 		window.Late = Drop
@@ -138,7 +138,8 @@ func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation A
 	return next
 }
 
-// timeOf returns the kind of time that determines the windows of a stream: topology.EventTime or topology.IngestTime.
+// timeOf returns the kind of time that windows of a stream use: topology.EventTime or topology.IngestTime (arrival
+// time).
 func timeOf[T any](s Stream[T]) string {
 	if s.timed {
 		return topology.EventTime
@@ -150,7 +151,7 @@ func timeOf[T any](s Stream[T]) string {
 const maxOpenWindows = 100_000
 
 // checkTimed reports faults of a window of time: an unknown policy for late messages, and more than maxOpenWindows open
-// windows of a key. A key has wholeMs / stepMs open windows.
+// windows of a key. The number of open windows is wholeMs / stepMs, rounded up.
 func checkTimed(app *Application, function string, late Late, wholeMs, stepMs int, step *declaration.Step) {
 	if open := (wholeMs + stepMs - 1) / max(stepMs, 1); open > maxOpenWindows && stepMs > 0 {
 		app.declared.Report(diagnostic.Of("T271", "count", open, "limit", maxOpenWindows), declaration.Pointer(step.Path), step.Place)
@@ -160,8 +161,8 @@ func checkTimed(app *Application, function string, late Late, wholeMs, stepMs in
 	}
 }
 
-// CountWindow adds a step with windows of a fixed number of messages, and returns the stream of one result per key for
-// every Size messages. A Size below one, and a Flush that is not whole milliseconds, are reported (T207).
+// CountWindow adds a step with windows of a fixed number of messages. It returns the stream of results: a key has one
+// for every Size messages. A Size below one, and a Flush that is not whole milliseconds, are reported (T207).
 //
 // Source: Wallaroo 0.6, count_windows.
 func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggregation[In, Acc, Out]) Stream[Out] {

@@ -72,8 +72,9 @@ type App struct {
 type Option func(*App)
 
 // Vary varies everything that a cluster does not promise, at random with this seed: the size of micro-batches and
-// frames, the number of buckets of keys, the order in which buckets run and emit output, and when states are read back.
-// An application that relies only on promises has the same output for every seed, except for the order among keys.
+// frames, the number of buckets of keys, the order in which buckets run and emit output, and the times at which states
+// are written and read back. An application that depends on none of these has the same output for every seed, except
+// for the order among keys.
 func Vary(seed uint64) Option {
 	return func(a *App) { a.draw = rand.New(rand.NewPCG(seed, 0)) }
 }
@@ -136,7 +137,8 @@ func start(t T, declared *declaration.Application, options []Option) *App {
 	return a
 }
 
-// take adds frames to the input and processes it. With Vary, it may leave all frames for a later micro-batch.
+// take adds frames to the pending input and processes all of it. With Vary, it may leave all frames for a later
+// micro-batch.
 func (a *App) take(frames ...[]byte) {
 	a.t.Helper()
 	a.pending = append(a.pending, frames...)
@@ -180,7 +182,8 @@ func (a *App) run(batch [][]byte) {
 	}
 }
 
-// close processes pending frames at the end of a test, and makes a test fail that ignored dead letters.
+// close runs at the end of a test. It processes pending frames, and makes the test fail if the test has ignored dead
+// letters or the end of its application.
 func (a *App) close() {
 	a.t.Helper()
 	if len(a.pending) > 0 && !a.t.Failed() {

@@ -9,7 +9,7 @@ import (
 const numberBytes = 8
 
 // captured keeps the messages that encoders got, so that Messages can return them. Each message has a number, which is
-// appended to its encoded bytes: by this number, take finds the message when the engine has returned the bytes.
+// appended to its encoded bytes. When the engine returns the bytes, take finds the message by this number.
 type captured struct {
 	values map[uint64]any
 	last   uint64

@@ -8,8 +8,8 @@ import (
 )
 
 // Advance moves the time of the application forward by d. If the application has windows, timers or a TTL, it gets
-// ticks: at the old time, at the new time, and at most 1000 between, as often as in a run. Advance repeats the last
-// tick as long as timers fire. Each tick is a micro-batch.
+// ticks: one at the old time, one at the new time, and at most 1000 between them, with the interval that a run has.
+// Advance repeats the last tick as long as timers fire. Each tick is a micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")
@@ -44,7 +44,7 @@ func (a *App) Advance(d time.Duration) {
 	}
 }
 
-// tick processes a tick, by which the application learns the time, in a micro-batch.
+// tick processes a micro-batch with a tick, so that the application learns the time.
 func (a *App) tick(at time.Time) {
 	a.t.Helper()
 	tick, err := a.journal.Tick(at.UnixMilli())

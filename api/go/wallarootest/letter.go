@@ -31,8 +31,8 @@ type DeadLetter struct {
 	Message int
 }
 
-// letters holds the dead letters of a test, the error that has stopped its application, and whether the test has looked
-// at them.
+// letters holds the dead letters of a test and the error that has stopped its application, and whether the test has
+// requested them.
 type letters struct {
 	all      []*pb.DeadLetter
 	seen     int   // number of dead letters that the test has requested
@@ -96,8 +96,8 @@ func (a *App) bury(messages []memory.Message) bool {
 	return false
 }
 
-// policyOf returns the error policy of the source, step or sink with a path. If it has none, the application's policy
-// counts.
+// policyOf returns the error policy of the source, step or sink with a path, or the application's policy if the part
+// has none.
 func (a *App) policyOf(path string) string {
 	policy, parts := "", a.declared.Parts()
 	if source := parts.Sources[path]; source != nil {
@@ -120,8 +120,8 @@ func (a *App) goesOn(method string) {
 	}
 }
 
-// close makes a test fail that has not requested its dead letters, or the error that stopped its application. If the
-// test has failed already, close logs them.
+// close makes the test fail if it has not requested its dead letters, or the error that stopped its application. If the
+// test has failed already, close only logs them.
 func (l *letters) close(t T) {
 	t.Helper()
 	report, unseen := t.Errorf, l.all[l.seen:]

@@ -16,7 +16,7 @@ type output struct {
 	record  stream.Record
 }
 
-// inOrder compares two messages by the order of the source messages from which they derive.
+// inOrder compares two results by the order of their source messages.
 func inOrder(a, b memory.Message) int { return cmp.Compare(a.Sequence, b.Sequence) }
 
 // publish adds the output of a micro-batch to the outputs of the sinks.
@@ -49,9 +49,9 @@ func (a *App) of(sink string) []output {
 	return nil
 }
 
-// Lines returns the records that a sink got since the beginning, each as a text without a line break at its end. sink
-// is the name, path, address or topic of the sink. In a *stream.Application, a sink without Named has the application's
-// name.
+// Lines returns the records that a sink has got since the beginning of the test, each as a text without a line break at
+// its end. sink is the name, path, address or topic of the sink. In a *stream.Application, a sink without Named has the
+// application's name.
 func (a *App) Lines(sink string) []string {
 	a.t.Helper()
 	lines := []string{}
@@ -61,8 +61,9 @@ func (a *App) Lines(sink string) []string {
 	return lines
 }
 
-// Records returns the records that a sink got since the beginning, as the encoder returned them. Value contains the
-// bytes with their framing. Records for Kafka or Spark also have a key and a partition.
+// Records returns the records that a sink has got since the beginning of the test, in the form in which the encoder
+// returned them. Value contains the bytes with their framing. Records for Kafka or Spark also have a key and a
+// partition.
 func (a *App) Records(sink string) []stream.Record {
 	a.t.Helper()
 	records := []stream.Record{}
@@ -72,8 +73,8 @@ func (a *App) Records(sink string) []stream.Record {
 	return records
 }
 
-// Messages returns the messages that a sink got since the beginning, as they were before the encoding. It leaves out
-// messages for which the encoder returned no bytes. The test fails if a message is not of type M.
+// Messages returns the messages that a sink has got since the beginning of the test, in the form before the encoding.
+// It leaves out messages for which the encoder returned no bytes. The test fails if a message is not of type M.
 func Messages[M any](a *App, sink string) []M {
 	a.t.Helper()
 	messages := []M{}

@@ -12,8 +12,8 @@ func hasRecords(edge topology.Edge) bool {
 	return is && kafka.Content == topology.Record
 }
 
-// recordOf converts a message that a test sends to a source of whole records into a record. is reports whether the
-// message has a suitable type.
+// recordOf converts a message for a source of whole records into a record. is reports whether the type of the message
+// permits this.
 func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	switch m := message.(type) {
 	case stream.KafkaRecord:
@@ -32,8 +32,8 @@ func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	return stream.KafkaRecord{Value: payload}, is
 }
 
-// addRecord adds a record to the current frame. It sets the properties that Kafka would set, if the test has not set
-// them.
+// addRecord adds a record to the current frame. Topic, partition, offset and time are set as in Kafka, unless the test
+// has set them.
 func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	w.app.t.Helper()
 	if record.Topic == "" {
@@ -59,8 +59,8 @@ func (w *writer) addRecord(record stream.KafkaRecord) bool {
 	return true
 }
 
-// KafkaRecords returns the records that a stream.KafkaRecordSink got since the beginning. The test fails if the sink is
-// of another kind.
+// KafkaRecords returns the records that a stream.KafkaRecordSink has got since the beginning of the test. The test
+// fails if the sink is of another kind.
 func (a *App) KafkaRecords(sink string) []stream.KafkaRecord {
 	a.t.Helper()
 	records := []stream.KafkaRecord{}

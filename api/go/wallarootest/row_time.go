@@ -12,11 +12,12 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// timeLayouts are the forms of a time as text. Without a zone it is in UTC.
+// timeLayouts are the accepted forms of a time as text. A time without a zone is in UTC.
 var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02 15:04:05Z07:00", time.DateTime, time.DateOnly}
 
 // timeMs returns the time of a message: the value of the time column in its payload, or the test's time if the source
-// has no such column. The test fails if the time of a row is other SQL, because only Spark can evaluate it.
+// has no such column. The test fails if the source computes the time by other SQL than a column's name, because only
+// Spark can evaluate it.
 func (w *writer) timeMs(payload []byte) int64 {
 	var row map[string]any
 	edge, ok := w.source.Edge.(*topology.Spark)

@@ -47,7 +47,7 @@ func (a *App) Send(source string, messages ...any) {
 }
 
 // SendWire sends bytes to a TCP source in the form in which they arrive over the network, with the framing. data must
-// end with a whole message. SendWire also tests HeaderLength and PayloadLength of a decoder.
+// end with a whole message. In contrast to Send, it also runs HeaderLength and PayloadLength of a decoder.
 func (a *App) SendWire(source string, data []byte) {
 	a.t.Helper()
 	a.goesOn("SendWire")
@@ -77,8 +77,8 @@ func (a *App) SendWire(source string, data []byte) {
 	a.takeWritten(source, written, err)
 }
 
-// takeWritten processes a frame of a source's messages. The test fails if err, the error of writing the frame, is not
-// nil.
+// takeWritten processes a frame of a source's messages. err is the error of writing this frame. If it is not nil, the
+// test fails.
 func (a *App) takeWritten(source string, written []byte, err error) {
 	a.t.Helper()
 	if err != nil {
@@ -142,7 +142,7 @@ func (w *writer) add(message any) bool {
 	return w.drawn()
 }
 
-// drawn ends the current frame at random if the test uses Vary. It always returns true, so that add can end with it.
+// drawn ends the current frame at random if the test uses Vary. It always returns true, as the result of add.
 func (w *writer) drawn() bool {
 	w.app.t.Helper()
 	if w.app.draw != nil && w.app.draw.IntN(3) == 0 {
@@ -151,8 +151,8 @@ func (w *writer) drawn() bool {
 	return true
 }
 
-// begin begins a new frame if the next message may not be in the current one: payloads and decoded messages are in
-// separate frames. pastDecoder says that the next message is a decoded one.
+// begin ends the current frame and begins a new one if the next message is of another kind: payloads and decoded
+// messages are in separate frames. pastDecoder is true if the next message is a decoded one.
 func (w *writer) begin(pastDecoder bool) {
 	w.app.t.Helper()
 	if pastDecoder == (w.encoder != nil) {
@@ -184,7 +184,7 @@ func arrivalOf(record stream.Record) memory.Arrival {
 	return arrival
 }
 
-// encode serializes a message that the test sent in decoded form. If its type is not that of the source, or cannot be
+// encode serializes a decoded message that the test sent. If the message is not of the source's type, or cannot be
 // serialized, the test fails, and ok is false.
 func (w *writer) encode(message any) (value []byte, ok bool) {
 	t, expected := w.app.t, w.source.Output

@@ -11,8 +11,9 @@ import (
 )
 
 // State returns the persisted state of a key. state is the name of the state, which in a *stream.Application is the
-// name of the step. S is the type of the state, or the type to which the state points. The test fails if the key has no
-// state. It also fails for a window step, because the state of a window is not a value of the program.
+// name of the step. S is the type of the state; if the state is a pointer, S may also be the type without the pointer.
+// The test fails if the key has no state. It also fails for a window step, because the state of a window is not a value
+// of the program.
 func State[S any, K stream.Key](a *App, state string, key K) (value S) {
 	a.t.Helper()
 	a.flush()

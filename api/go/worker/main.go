@@ -1,4 +1,5 @@
-// Package worker has the main function of a program: the runtime starts the program and requests work from Main.
+// Package worker has the function Main, which a program calls in its main function. The runtime starts the program and
+// requests work from Main.
 //
 //	func main() { worker.Main(setup) }
 //
@@ -49,7 +50,7 @@ func Main[A Application](setup func(args []string) A) {
 }
 
 // MainJSON is Main for programs whose setup returns the text of ToJson, as Wallaroo's ApplicationSetup does. The main
-// function made by `wallaroo build` calls it. A text of another form is a finding (T201).
+// function made by `wallaroo build` calls it. Any other text is reported as a finding (T201).
 //
 // Source: Wallaroo 0.4 and 0.5, ApplicationSetup.
 func MainJSON(setup func() string) {

@@ -1,4 +1,5 @@
-// Package actions exports Goka's web page of actions that a user can start, so that programs need not import Goka.
+// Package actions exports Goka's web page with actions of the program, which a user can start there, so that programs
+// need not import Goka.
 package actions
 
 import theirs "github.com/lovoo/goka/web/actions"

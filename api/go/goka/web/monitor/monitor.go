@@ -35,7 +35,7 @@ type Option func(s *Server)
 // WithLogger sets the logger.
 func WithLogger(l goka.Logger) Option { return func(s *Server) { s.log = l } }
 
-// NewServer returns a server whose pages are below basePath of a router, at the same paths as in Goka.
+// NewServer returns a server and adds its pages to router, at the same paths as in Goka: all begin with basePath.
 func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
 	s := &Server{log: goka.DefaultLogger(), basePath: basePath}
 	for _, option := range opts {
@@ -49,7 +49,7 @@ func NewServer(basePath string, router *mux.Router, opts ...Option) *Server {
 	return s
 }
 
-// BasePath returns the path below which the server serves its pages.
+// BasePath returns the beginning of the paths of the server's pages.
 func (s *Server) BasePath() string { return s.basePath }
 
 // AttachProcessor adds a processor to those that the pages show.

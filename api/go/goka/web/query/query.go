@@ -1,4 +1,4 @@
-// Package query exports Goka's web page for the values of views, so that programs need not import Goka.
+// Package query exports Goka's web page that shows the values of keys in views, so that programs need not import Goka.
 package query
 
 import theirs "github.com/lovoo/goka/web/query"
