@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import org.wallaroo.spark.message.JournalRow;
 
-/** Receives the counts of worker calls. A task and an engine compare different counts, and ignore the others. */
+/** Gets the counts of worker calls. Accounts of tasks and of engines compare different counts, and ignore the rest. */
 public interface CallCounts {
     /** Notes that a stage is about to call its worker. A task reports the time of its first call. */
     default void opened(String stage) {}

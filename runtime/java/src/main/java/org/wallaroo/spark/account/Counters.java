@@ -9,9 +9,9 @@ import wallaroo.worker.v1.WorkerOuterClass.StepCount;
 import wallaroo.worker.v1.WorkerOuterClass.Visited;
 
 /**
- * The counts that the monitor shows of sources, steps and sinks, the sizes of states, and the results of visits (a
- * visit is one call of user code for each key of a state). In real-time mode they count from the start of the query on,
- * in micro-batches for one task. A repeated message counts once.
+ * The numbers for the monitor: counts of sources, steps and sinks, sizes of states, and results of visits (a visit
+ * calls user code once for each key of a state). They cover the whole query in real-time mode, and one task in
+ * micro-batches. A repeated message counts once.
  */
 public final class Counters {
     private static final int MOST_VISITS = 1000; // as many as the journal's directory keeps
@@ -20,14 +20,14 @@ public final class Counters {
     private final Map<String, Map<Integer, List<Long>>> stores = new TreeMap<>(); // keys and bytes, by stage and bucket
     private final NavigableMap<Long, Map<String, Long>> visits = new TreeMap<>(); // by id and name, like steps
 
-    /** Takes over the numbers of another object. This object must be new. */
+    /** Copies the numbers of other counters into this object, which must be new. */
     public void restore(Counters other) {
         steps.putAll(other.steps);
         visits.putAll(other.visits);
         other.stores.forEach((stage, sizes) -> stores.put(stage, new TreeMap<>(sizes)));
     }
 
-    /** Returns a copy that does not change. */
+    /** Returns a copy, which later counts of this object do not change. */
     public Counters copy() {
         Counters copy = new Counters();
         copy.restore(this);
@@ -62,13 +62,13 @@ public final class Counters {
         }
     }
 
-    /** Notes the size of a bucket's state after a call. */
+    /** Notes the number of keys in a bucket and the size of its log, after a call. */
     public void store(String stage, int bucket, long keys, BucketVersion version) {
         stores.computeIfAbsent(stage, id -> new TreeMap<>())
                 .put(bucket, List.of(keys, version.snapshotBytes() + version.changeBytes()));
     }
 
-    /** Returns the numbers of messages that passed through sources, steps and sinks, by path and name. */
+    /** Returns the counts of sources, steps and sinks, by path and by name of the count, e.g. {@code messages_in}. */
     public Map<String, Map<String, Long>> steps() {
         return steps;
     }
@@ -78,7 +78,7 @@ public final class Counters {
         return stores;
     }
 
-    /** Returns the numbers of visited keys and of failed ones of the latest visits, by id and name. */
+    /** Returns the results of the latest visits by id: numbers of visited {@code keys}, and of {@code failed} ones. */
     public NavigableMap<Long, Map<String, Long>> visits() {
         return visits;
     }

@@ -37,7 +37,7 @@ public final class MonitorNumbers {
         return barriers.getOrDefault(offset, new Counters());
     }
 
-    /** Notes the counters at a barrier. They are shown when all output before its offset is in the outbox. */
+    /** Notes the counters at a barrier, to be shown when the output of all input before its offset is in the outbox. */
     public synchronized void put(long offset, Counters counters) {
         barriers.put(offset, counters);
     }
@@ -56,7 +56,7 @@ public final class MonitorNumbers {
         return messages;
     }
 
-    /** Records that the outbox has all output of the input before a place. A repeated task may repeat places. */
+    /** Records that the outbox has the output of all input before a place. A repeated task may report a place again. */
     public synchronized void reach(JournalRow.Place place) {
         changes += place.offset() > reached ? 1 : 0;
         reached = Math.max(reached, place.offset());
@@ -74,7 +74,7 @@ public final class MonitorNumbers {
         return changes;
     }
 
-    /** Returns the arrivals that are not counted yet: an earlier engine, whose task failed, may have counted some. */
+    /** Returns those arrivals that are not counted yet: an earlier engine, whose task failed, may have counted some. */
     public synchronized Arrivals untimed(Arrivals arrivals) {
         return arrivals.after(timed);
     }

@@ -31,12 +31,12 @@ public record BucketVersion(long counter, long nonce, int first, int last, long 
                 buffer.getLong(), buffer.getLong());
     }
 
-    /** Returns this version with a log that ends before an entry, to read only the earlier entries. */
+    /** Returns this version with a log that ends before an entry: the store then returns only the entries before it. */
     public BucketVersion until(int entry) {
         return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
     }
 
-    /** Says whether a call should write the whole states, as a new log; {@code memory/store.py} has the same rule. */
+    /** Says whether a call should replace a long log by the whole states; {@code memory/store.py} has the same rule. */
     public boolean isCompactionDue(int bucket) {
         double most = Math.min(snapshotBytes * (1 + bucket * GOLDEN_RATIO % 1), LARGE_LOG_BYTES);
         return changeBytes > Math.max(most, SMALL_LOG_BYTES);

@@ -7,9 +7,9 @@ import org.apache.spark.sql.streaming.MapState;
 import org.apache.spark.sql.streaming.StatefulProcessorHandle;
 import org.apache.spark.sql.streaming.TTLConfig;
 
-/** Versions and logs in Spark's state store. If a task fails, Spark undoes the changes of the batch. */
+/** Stores versions and logs in Spark's state store. If a task fails, Spark undoes the changes of the batch. */
 public final class SparkBucketStore implements BucketStore {
-    /** Name of the state in Spark's store. */
+    /** Name of the only state in Spark's store. It has all versions and logs. */
     public static final String NAME = "log";
 
     private static final int BUCKET_BITS = 32;
@@ -27,37 +27,37 @@ public final class SparkBucketStore implements BucketStore {
         return (long) bucket << BUCKET_BITS | entry & 0xffffffffL;
     }
 
-    /** Returns the number of the bucket that a key of the store belongs to. */
+    /** Returns the bucket's number in a key of Spark's store. Each key has the numbers of a bucket and a log entry. */
     public static int bucketOf(long key) {
         return (int) (key >> BUCKET_BITS);
     }
 
-    /** Returns the number of the log entry that a key of the store belongs to. */
+    /** Returns the log entry's number in a key of Spark's store. */
     public static int entryOf(long key) {
         return (int) key;
     }
 
-    /** Says whether a key of the store belongs to a bucket's version, and not to a log entry. */
+    /** Says whether a key of Spark's store leads to a bucket's version, and not to a log entry. */
     public static boolean isVersion(long key) {
         return (int) key == VERSION;
     }
 
-    /** Returns the facts about the program that has written the states; null if nobody has stored facts. */
+    /** Returns facts about each state (class, key and others), for {@code ProgramCheck}; null if there are none. */
     public byte[] facts() {
         return entries.getValue(FACTS);
     }
 
-    /** Stores the facts about the program. A changed program compares its own facts with them. */
+    /** Stores facts about each state, with which a changed program later compares its own facts. */
     public void storeFacts(byte[] facts) {
         entries.updateValue(FACTS, facts);
     }
 
-    /** Returns the latest times of the rows of each source; null if nobody has stored times. */
+    /** Returns the time of the latest row of each source, as JSON; null if nobody has stored times. */
     public byte[] times() {
         return entries.getValue(TIMES);
     }
 
-    /** Stores the latest times of rows, from which later micro-batches compute their watermark. */
+    /** Stores the time of the latest row of each source. Later micro-batches compute their watermark from it. */
     public void storeTimes(byte[] times) {
         entries.updateValue(TIMES, times);
     }

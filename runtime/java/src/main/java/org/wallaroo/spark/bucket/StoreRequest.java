@@ -3,7 +3,8 @@ package org.wallaroo.spark.bucket;
 import java.util.List;
 
 /**
- * A question of the engine to Spark's store. Only a task has the store, so the task of the running batch answers.
+ * A request of the engine for the version or the log of a bucket. Only tasks have Spark's store, so the task of the
+ * running batch answers.
  *
  * @param bucket of the state
  * @param log version whose log the engine asks for; null if it asks for the bucket's version

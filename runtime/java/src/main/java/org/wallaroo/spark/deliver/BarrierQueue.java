@@ -37,7 +37,7 @@ public final class BarrierQueue {
         this.attempt = attempt;
     }
 
-    /** Serves another attempt of a task from now on, which begins a batch where the previous batch has ended. */
+    /** Begins a batch where the previous batch has ended. From now on only this attempt of a task may call. */
     public synchronized void begin(long newAttempt) {
         attempt = newAttempt;
         given = null;
@@ -52,7 +52,7 @@ public final class BarrierQueue {
         notifyAll();
     }
 
-    /** Says whether a batch may begin at an offset: the barrier taken last is there, and its changes are stored. */
+    /** Says whether a batch may begin at an offset: a task has taken the barrier there, and has stored its changes. */
     public synchronized boolean goesOnFrom(long offset) {
         return failure == null && last.offset() == offset && isGivenStored();
     }
@@ -115,7 +115,7 @@ public final class BarrierQueue {
         notifyAll();
     }
 
-    /** Records that no barrier follows, and that the query must end with an error in the next batch. */
+    /** Records that no barrier follows. An error ends the query as soon as the earlier barriers are committed. */
     public synchronized void endWith(RuntimeException error) {
         ending = error;
         end();

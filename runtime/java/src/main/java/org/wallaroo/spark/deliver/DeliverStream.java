@@ -52,8 +52,8 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     private RuntimeException failure;
 
     /**
-     * A delivery that the egress has not acknowledged. With a place in the journal it is only a mark: all deliveries
-     * before it derive from input before this place.
+     * A delivery that the egress has not acknowledged, or a mark between deliveries, which has a place in the journal:
+     * all deliveries before the mark derive from input before this place.
      */
     private record Sent(long number, int bytes, JournalRow.Place place) {}
 
@@ -120,7 +120,7 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
         request.clear();
     }
 
-    /** Notes that all deliveries so far derive from input before a place. The monitor counts them once acknowledged. */
+    /** Marks the place that the monitor may report as soon as the egress has acknowledged all deliveries so far. */
     public synchronized void mark(JournalRow.Place place) {
         unacknowledged.add(new Sent(number, 0, place));
         take(acknowledged);

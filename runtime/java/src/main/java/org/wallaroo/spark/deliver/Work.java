@@ -3,7 +3,7 @@ package org.wallaroo.spark.deliver;
 import org.wallaroo.spark.bucket.StoreRequest;
 
 /**
- * The next work of a task for the engine: only tasks have Spark's store.
+ * The next work that the engine has for a task, since only tasks have Spark's store.
  *
  * @param barrier whose changes must be stored; null if there is none
  * @param request to answer after that; null if there is none

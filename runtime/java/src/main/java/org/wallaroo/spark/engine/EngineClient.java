@@ -67,7 +67,7 @@ public final class EngineClient {
         return work != null;
     }
 
-    /** Returns the place in the journal of the barrier in the awaited work; null if this work has no barrier. */
+    /** Returns the place in the journal of the barrier that {@link #await} has received; null if it received none. */
     public JournalRow.Place reached() {
         return work.barrier() == null ? null : work.barrier().place();
     }

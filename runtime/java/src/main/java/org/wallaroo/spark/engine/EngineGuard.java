@@ -8,7 +8,8 @@ import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.query.Attempt;
 
 /**
- * Lets one attempt of a task at a time call the engine of a query, and chooses the engine.
+ * Lets only the latest attempt of a task call the engine of a query. If this engine cannot serve the next batch, begins
+ * another one.
  *
  * <p>Spark numbers attempts in their order. The guard refuses calls of an older attempt when a newer attempt has begun.
  * Spark repeats a task whose heartbeats were late, also on a local master, while the first attempt still runs. No
@@ -22,7 +23,7 @@ public final class EngineGuard {
     private volatile Served engine;
     private boolean isStopped;
 
-    /** The methods of an engine that its guard, and through it a task, calls. */
+    /** The methods of an engine that tasks call through its guard. */
     interface Served {
         BarrierQueue queue();
 
@@ -48,7 +49,7 @@ public final class EngineGuard {
         this.engines = engines;
     }
 
-    /** Returns the last offset of the engine, whose commit includes all its work; -1 if the engine has not ended. */
+    /** Returns the offset at which the engine has ended, whose commit includes all its work; -1 if it has not ended. */
     public long end() {
         Served found = engine;
         return found == null ? -1 : found.queue().endOffset();
@@ -68,7 +69,7 @@ public final class EngineGuard {
         closeEngine();
     }
 
-    /** Begins the engine of a query that has never committed a batch. The first task takes its work. */
+    /** Begins the engine of a query that has no committed batch. The first task comes later, and uses this engine. */
     public synchronized void beginNew(JournalOffset start, String query) {
         if (engine == null && current == NOBODY && !isStopped) {
             engine = engines.apply(start, new Attempt(query, 0, 0, 0));

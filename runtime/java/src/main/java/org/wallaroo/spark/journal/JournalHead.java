@@ -99,7 +99,10 @@ public final class JournalHead {
         }
     }
 
-    /** Lets a new reader of a sent journal report the position from now on. It begins at the reader's start offset. */
+    /**
+     * Lets a new reader report the position from now on, instead of an earlier reader. The position moves to the offset
+     * at which the new reader begins. Only for a journal that a remote gateway sends.
+     */
     synchronized void feed(Object begun, long offset) {
         reader = begun;
         end = offset;

@@ -8,7 +8,7 @@ import java.util.List;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.message.JournalRow.Kind;
 
-/** Iterates over the frames of a range of a journal, for a task of a micro-batch. The range is already complete. */
+/** Iterates over a range's frames, for a task of a micro-batch. All of them are already in the journal. */
 public final class JournalRange implements Iterator<JournalRow>, Closeable {
     private final JournalReader reader;
     private final long end;

@@ -91,7 +91,7 @@ abstract class JournalReader implements Closeable {
     /** Returns the offset up to which {@link #get} has bytes: at most {@code end}, and greater than {@link #offset}. */
     abstract long reach(long end) throws IOException;
 
-    /** Returns {@code count} bytes from {@link #offset} on. {@link JournalPull} ignores {@code count}. */
+    /** Returns {@code count} bytes from {@link #offset} on. {@link JournalPull} returns all frames that it has. */
     abstract byte[] get(int count) throws IOException;
 
     /** Records that the next {@code count} bytes were read, so that they need not be kept. */

@@ -70,7 +70,7 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
         return TimeUnit.NANOSECONDS.toMillis(System.nanoTime() - begunNs);
     }
 
-    /** Returns the arrivals in the form that the egress takes: one entry for each time. */
+    /** Returns the arrivals in the form that the egress takes: for each time the number of messages. */
     public Iterable<Arrived> forEgress() {
         Map<Long, Long> messages = new TreeMap<>();
         groups.forEach(each -> messages.merge(each.timeMs(), each.messages(), Long::sum));

@@ -12,7 +12,7 @@ public final class Keys {
 
     private Keys() {}
 
-    /** Returns the bucket of a key: multiplicative spread of its CRC-32. */
+    /** Returns the bucket of a key: its CRC-32, spread by a multiplication and scaled to the number of buckets. */
     public static int bucketOf(byte[] key, int buckets) {
         CRC32 crc = new CRC32();
         crc.update(key);
@@ -25,7 +25,7 @@ public final class Keys {
     }
 
     /**
-     * Returns some of a frame's distinct keys, for a check by sample. No other column is read.
+     * Returns some distinct keys of a frame, for a check that reads no other column.
      *
      * @param frame whose header and checksum are right
      * @param most largest number of keys to return; the frame's sequence decides which keys these are

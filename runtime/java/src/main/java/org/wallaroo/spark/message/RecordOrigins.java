@@ -10,8 +10,8 @@ import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
 /**
- * Finds the Kafka records of dead letters in a task of a micro-batch for which Spark reads one partition of a topic.
- * The sequence of such a message is the offset of its record.
+ * Finds the Kafka records of dead letters in micro-batches, in a task for which Spark reads one partition of a topic.
+ * The sequence of each message is the offset of its record.
  *
  * <p>For a topic that is a table, sequences are not offsets. But its decoder gets whole records, so a dead letter of
  * the decoder contains the record.

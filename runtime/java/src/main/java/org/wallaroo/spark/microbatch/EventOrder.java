@@ -15,8 +15,8 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Runs a level of an applied application such that steps that get results of windows or timers get their messages in
- * the order of event time.
+ * Runs a level of an applied application. Steps that get results of windows or timers get their messages in the order
+ * of event time.
  *
  * <p>A result has the sequence of the message or tick that made it, and workers process messages in the order of
  * sequences. A result of a key without further messages is made late, and would follow newer results of other keys. So
@@ -34,7 +34,7 @@ final class EventOrder {
 
     private record Placed(long timeMs, long sequence, int item, int index) {}
 
-    /** Runs a partition's frames on a level. Outputs for later levels get the original sequences again. */
+    /** Runs a partition's frames with changed sequences. Outputs for later levels get the original sequences again. */
     Iterator<List<JournalRow.Item>> run(
             List<JournalRow.Item> items, Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level) {
         Iterator<List<JournalRow.Item>> outputs = level.apply(placed(items));
@@ -75,7 +75,7 @@ final class EventOrder {
         return placed;
     }
 
-    /** Returns the first of the other sequences. They precede the sequences of ticks, and follow those of messages. */
+    /** Returns the first changed sequence. These follow the sequences of other messages, and precede those of ticks. */
     private long first() {
         return WindowTime.AFTER_ALL - sequences.length;
     }

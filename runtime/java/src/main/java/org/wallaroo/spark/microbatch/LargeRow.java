@@ -13,7 +13,7 @@ import org.wallaroo.spark.query.RecordSource;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 import wallaroo.worker.v1.WorkerOuterClass.Origin;
 
-/** Makes the dead letter of a row of a Spark source that is larger than the source's messages may be. */
+/** Makes the dead letter of a row that Spark has read, and that is larger than the limit of its source. */
 final class LargeRow {
     private static final int PREVIEW_BYTES = 80;
     private static final JsonFactory JSON = JsonFactory.builder()
@@ -22,7 +22,7 @@ final class LargeRow {
     private LargeRow() {}
 
     /**
-     * Returns the dead letter. It contains only the beginning of the row, since users know where the row came from.
+     * Returns the dead letter. It contains only the beginning of the row, since users find the whole row at its source.
      *
      * @param bytes size of the message with its key and headers
      * @param origin the record of Kafka; null if the source is no topic

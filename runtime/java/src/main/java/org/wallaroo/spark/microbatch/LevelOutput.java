@@ -62,7 +62,7 @@ final class LevelOutput {
         return take(items, 0);
     }
 
-    /** Turns the outputs for a row into rows. In an applied application, the row's place orders equal sequences. */
+    /** Turns outputs into rows. In an applied application, the place of {@code row} orders equal sequences. */
     List<byte[]> take(JournalRow row) {
         return take(row.items(), isApplied ? row.place().offset() : 0);
     }
@@ -98,7 +98,7 @@ final class LevelOutput {
         return List.of(row.toBytes());
     }
 
-    /** Finishes the output, e.g. the staged files, and returns the task's last rows: files and counts. */
+    /** Finishes the output, e.g. staged files. Returns the task's last rows: descriptors of files, and its account. */
     Iterator<byte[]> finish() {
         if (yieldsFrames && !isObserved) {
             return Collections.emptyIterator();
@@ -114,12 +114,12 @@ final class LevelOutput {
         return rows.iterator();
     }
 
-    /** Says whether frames leave the last level at once, as rows. Otherwise they are sorted and staged. */
+    /** Says whether this is the last level of an applied application. It yields frames as rows, and stages nothing. */
     boolean yieldsFrames() {
         return yieldsFrames;
     }
 
-    /** Aborts the output if the task fails. Output for a user's own query needs no abort: nobody reads its account. */
+    /** Aborts the output if the task fails. An applied application stages nothing, and no driver reads its accounts. */
     void abortOnFailure() {
         if (!isApplied) {
             TaskContext.get().addTaskFailureListener((failed, error) -> {

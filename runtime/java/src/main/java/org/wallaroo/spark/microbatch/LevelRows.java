@@ -98,7 +98,8 @@ final class LevelRows extends ChainedIterator<byte[]> {
     }
 
     /**
-     * Returns the frames that the level runs, in order. Stages the frames that pass through the last level.
+     * Returns the held frames that the level runs, in order. At the last level, also stages the held frames that
+     * earlier levels have finished.
      *
      * <p>Of ticks after all records only the last one runs: records that waited for the micro-batch are no silence.
      */

@@ -73,7 +73,7 @@ public final class MicroBatch {
         return levels(settings, others, records, states).flatMap(new OutputRows(settings), Encoders.row(OutputRows.SCHEMA));
     }
 
-    /** Returns a row for each partition: Spark runs no partition that has states and no rows. */
+    /** Returns a row for each partition, since Spark runs no partition without rows, even if it has states. */
     private static Dataset<byte[]> toAll(SparkSession session, Settings settings, ShuffleRow.Kind kind, byte[] payload) {
         return session.createDataset(ShuffleRow.toAll(settings.targets(), kind, payload), Encoders.BINARY());
     }

@@ -6,11 +6,11 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Passes on the rows of a task, and makes its errors readable: in a user's own query (a PySpark job that calls
- * {@code apply}) no driver of Wallaroo reads them, so the encoded fields for the driver are taken out of their text.
+ * Passes on the rows of a task, and makes its errors readable: removes the encoded fields for Wallaroo's driver. A
+ * user's own query (a PySpark job that calls {@code apply}) has no such driver.
  */
 record PlainErrors(Iterator<byte[]> rows) implements Iterator<byte[]> {
-    /** Runs a task and returns its rows. If the application is not applied, its errors stay as they are. */
+    /** Runs a task and returns its rows. Unless the application is applied, errors keep the fields for the driver. */
     static Iterator<byte[]> of(Settings settings, Supplier<Iterator<byte[]>> task) {
         return settings.applied() != null ? new PlainErrors(plainly(task)) : task.get();
     }

@@ -12,8 +12,8 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerHome;
 
 /**
- * Checks that a program of an applied application can read the states in the checkpoint of the user's query. Facts
- * about the program that wrote the states are next to them.
+ * Checks that the program of an applied application can read the states in the checkpoint of the user's query: the
+ * store has facts about each state (its class, key and others), which the check compares.
  *
  * <p>The check runs in tasks, because only they know the checkpoint. {@code plan/kept_state.py} decides which changes
  * of the program are refused.

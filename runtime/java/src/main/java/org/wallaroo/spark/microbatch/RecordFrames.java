@@ -75,7 +75,7 @@ final class RecordFrames implements Iterator<JournalRow> {
         }
     }
 
-    /** Returns the partition of the topic that was read last; -1 if no row was read. */
+    /** Returns the partition of the topic from which the last row was read; -1 if no row was read. */
     int partition() {
         return partition;
     }
@@ -90,7 +90,7 @@ final class RecordFrames implements Iterator<JournalRow> {
         return isHolding() || letter != null || !begun.isEmpty();
     }
 
-    /** Says whether a message is held. Reads rows up to the next message, or to a row that is too large. */
+    /** Says whether a message waits for a frame. If none does, reads up to a message, or to a row that is too large. */
     private boolean isHolding() {
         while (held == null && letter == null && rows.hasNext()) {
             held = message(rows.next());
@@ -145,7 +145,7 @@ final class RecordFrames implements Iterator<JournalRow> {
         }
     }
 
-    /** Returns the message of a row; null if it is too large, and {@code letter} is its dead letter. */
+    /** Returns the message of a row. If it is too large, returns null, and {@code letter} gets its dead letter. */
     private Message message(Row row) {
         boolean isNull = row.isNullAt(0);
         long sequence = !isNull ? row.getLong(0) : isOrdered ? 0 : following;
@@ -179,7 +179,7 @@ final class RecordFrames implements Iterator<JournalRow> {
         return null;
     }
 
-    /** Returns a whole record as the value of a message. */
+    /** Returns a record of Kafka, serialized with key, headers and position, as the value of a message. */
     private byte[] whole(byte[] key, byte[] value, long timeMs, List<Row> headers, long offset) {
         Record.Builder record = Record.newBuilder()
                 .setTopic(source.place()).setTimestampMs(timeMs).setPartition(partition).setOffset(offset);
@@ -198,7 +198,7 @@ final class RecordFrames implements Iterator<JournalRow> {
         return record.build().toByteArray();
     }
 
-    /** Returns the headers of one message in the form of frames, without headers whose names are too long for this. */
+    /** Returns the headers of a message as frames encode them. Drops headers whose names are too long for this. */
     private static byte[] encoded(List<Row> headers) {
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         for (Row header : headers) {

@@ -76,7 +76,7 @@ record ShuffleRow(int target, Kind kind, int bucket, int origin, long number, Ma
                 .put(payload).array();
     }
 
-    /** Returns one row for each partition, so that Spark runs all partitions of later levels. No task makes them. */
+    /** Returns a row for each partition, so that Spark runs all partitions of later levels. No task made these rows. */
     static List<byte[]> toAll(List<Integer> targets, Kind kind, byte[] payload) {
         Maker nobody = new Maker(0, 0, 0);
         return targets.stream().map(target -> new ShuffleRow(target, kind, -1, -1, 0, nobody, payload).toBytes()).toList();

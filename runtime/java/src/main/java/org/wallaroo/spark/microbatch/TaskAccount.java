@@ -62,14 +62,14 @@ final class TaskAccount implements CallCounts {
         records += messages;
     }
 
-    /** Notes messages of a topic by time, rounded to 3 % of their age, since old records have many different times. */
+    /** Counts messages of a topic by time, rounded to 3 % of their age, since old records have many different times. */
     void arrived(long timeMs, long nowMs, long messages) {
         int bits = Long.SIZE - Long.numberOfLeadingZeros(Math.abs(nowMs - timeMs));
         long step = 1L << Math.max(0, bits - 6);
         arrived.merge(timeMs - Math.floorMod(timeMs, step), messages, Long::sum);
     }
 
-    /** Counts bytes of a journal, which a file had or a gateway has sent. */
+    /** Counts bytes of a journal that were read from a file, or that a gateway has sent. */
     void bytes(long bytes, boolean isSent) {
         bytesByFile += isSent ? 0 : bytes;
         bytesByService += isSent ? bytes : 0;
@@ -80,7 +80,7 @@ final class TaskAccount implements CallCounts {
         made.merge(List.of((long) bucket, (long) row.port()), row.messages(), Long::sum);
     }
 
-    /** Counts the messages of a row of an earlier level, by the task that made it. */
+    /** Counts the messages of a row that came from an earlier level, by the task that made the row. */
     void took(int bucket, ShuffleRow row) {
         taken.merge(List.of((long) bucket, row.maker().attempt(), (long) row.port()), row.messages(), Long::sum);
         makers.put(row.maker().attempt(), List.of(row.maker().level(), row.maker().partition()));

@@ -50,12 +50,12 @@ final class WindowTime {
         return areOfData() && latest != Long.MIN_VALUE ? List.of(tick(source, 0, latest)) : List.of();
     }
 
-    /** Returns the tick that ends a batch, also a batch without rows. */
+    /** Returns a tick without a time, with which each partition ends a batch, so that windows end even without rows. */
     static byte[] end() {
         return Frames.tick(AFTER_ALL, Long.MIN_VALUE);
     }
 
-    /** Returns the last sequence of a message, which precedes all ticks of the data. */
+    /** Returns the largest sequence that a message may have. Ticks from times of rows have larger ones. */
     long last() {
         return areOfData() ? AFTER_ALL - 1 : -1;
     }
@@ -64,7 +64,7 @@ final class WindowTime {
         return ticks.are(Ticks.END) || ticks.are(Ticks.WATERMARKS);
     }
 
-    /** Returns a partition's frames with the ticks of a level in place of those that tasks of level 0 have sent. */
+    /** Returns a partition's frames, with ticks of this level in place of the ticks that tasks of level 0 have sent. */
     List<JournalRow.Item> withLevelTicks(List<JournalRow.Item> items, SparkBucketStore store, int level) {
         if (!areOfData()) {
             return items;
@@ -84,9 +84,9 @@ final class WindowTime {
     }
 
     /**
-     * Returns the times of a batch's last ticks: the latest time of all rows, then times that end all windows. A batch
-     * that gives its states has only the first tick, and only if results come in the order of time: those of silent
-     * keys would come later than this order permits.
+     * Returns the times of a batch's last ticks: the latest time of all rows, then two times that end all windows. A
+     * batch that returns its states leaves windows open, so it has no tick, or only the first one: steps that get
+     * results in the order of event time need it, since otherwise results of silent keys would come too late.
      */
     private List<Long> ending(List<JournalRow.Item> sent) {
         long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();

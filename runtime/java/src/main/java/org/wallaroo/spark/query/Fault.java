@@ -20,7 +20,7 @@ public final class Fault {
 
     private Fault() {}
 
-    /** Ends this process if {@code WALLAROO_FAULT} names this point with the number of times it was reached so far. */
+    /** Ends this process if {@code WALLAROO_FAULT} has {@code point:n}, and the point is reached for the n-th time. */
     public static void reach(String point) {
         if (POINTS.length() > 2) {
             String name = point + ":" + COUNTS.merge(point, 1, Integer::sum);

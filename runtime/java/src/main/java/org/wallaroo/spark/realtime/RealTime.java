@@ -65,11 +65,11 @@ public final class RealTime {
     }
 
     /**
-     * Returns the counts of a query's sources, steps and sinks, as JSON. All output of input before {@code offset} is
-     * in the outbox. {@code steps} has messages in and out, dead letters, and messages that windows dropped, by path.
-     * {@code stores} has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the
-     * visit, for the latest visits before the offset {@code barrier}. {@code times} has messages since the last call by
-     * kind and milliseconds.
+     * Returns the counts of a query's sources, steps and sinks, as JSON. The output of all input before {@code offset}
+     * is in the outbox. {@code steps} has messages in and out, dead letters, and messages that windows dropped, by
+     * path. {@code stores} has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the
+     * visit, for the latest visits before the offset {@code barrier}. {@code times} has the messages since the last
+     * call, by kind of latency and by milliseconds.
      *
      * @param text settings of the query
      */

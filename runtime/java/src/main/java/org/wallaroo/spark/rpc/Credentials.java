@@ -47,7 +47,7 @@ public final class Credentials {
         KNOWN.put(address, new Credentials(token, authority));
     }
 
-    /** Returns all credentials of this virtual machine, for tasks: an array of token and authority by address. */
+    /** Returns all credentials of this virtual machine, for tasks: token and certificates, by address. */
     public static HashMap<String, String[]> all() {
         HashMap<String, String[]> found = new HashMap<>();
         KNOWN.forEach((address, each) -> found.put(address, new String[] {each.token, each.authority}));
@@ -76,7 +76,7 @@ public final class Credentials {
         };
     }
 
-    /** Returns the context that verifies the certificate of a service; null if the service has no TLS. */
+    /** Returns the TLS context that verifies the certificate of a service; null if the service has no TLS. */
     static SslContext authority(String address) {
         String pem = known(address).authority;
         try {

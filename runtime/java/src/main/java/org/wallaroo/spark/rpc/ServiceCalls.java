@@ -63,7 +63,7 @@ public final class ServiceCalls {
         return ServiceFailure.of(kind, address, error);
     }
 
-    /** Records that the service has answered, so that the time for which it may be away begins anew. */
+    /** Records that the service has answered: the time for which it may be away begins again. */
     public void progressed() {
         since = System.nanoTime();
         pauseMs = FIRST_PAUSE_MS;

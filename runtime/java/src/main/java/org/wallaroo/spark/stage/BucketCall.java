@@ -26,8 +26,8 @@ import wallaroo.worker.v1.WorkerOuterClass.StateLog;
 import wallaroo.worker.v1.WorkerOuterClass.Version;
 
 /**
- * A call of the worker for one bucket, which gets frames in parts. In real-time mode the worker releases the outputs of
- * a part at once. Changes of states come when the call ends.
+ * A call of the worker for one bucket. It gets its frames in parts (a part is the frames of one request). In real-time
+ * mode the worker releases the outputs of a part at once. Changes of states come when the call ends.
  *
  * <p>The call keeps its parts until it has ended. When the worker dies, all parts are sent again. Outputs of parts that
  * were released before are dropped, except new dead letters: {@link EmittedLetters} drops only emitted letters.

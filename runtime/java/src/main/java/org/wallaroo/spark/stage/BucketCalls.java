@@ -24,7 +24,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Request;
 
 /** The open bucket calls of a stage in a task. Calls of several buckets run at the same time. */
 final class BucketCalls {
-    /** Limit of open calls, if calls end at once: each call occupies a thread of the worker, which all tasks share. */
+    /** Limit of open calls in micro-batches: each call occupies a thread of the worker, which all tasks share. */
     static final int OPEN_CALLS = 16;
     private static final long OPEN_BYTES = 32 << 20; // limit of frames in open calls; the last call may exceed this
 
@@ -59,7 +59,7 @@ final class BucketCalls {
     }
 
     /**
-     * Sends frames of any buckets as the next parts of the buckets' calls, and returns the outputs of these parts.
+     * Sends frames of any buckets in the open calls of these buckets, or in new calls, and returns their outputs.
      *
      * @param items frames with their buckets, all of one range of the journal
      * @return iterator over outputs; the origin of an output is the store's number of the bucket that emitted it
@@ -80,7 +80,7 @@ final class BucketCalls {
         return List.of(exchange(asked)).iterator();
     }
 
-    /** Runs calls that end at once, several at the same time. Each step returns the outputs of the oldest open call. */
+    /** Runs the calls of a micro-batch, several at a time. Each step returns the outputs of the oldest open call. */
     private final class Ending implements Iterator<List<JournalRow.Item>> {
         private final Iterator<Map.Entry<Integer, List<byte[]>>> waiting;
 
@@ -128,7 +128,7 @@ final class BucketCalls {
         Closing.all(ending, WorkerStream::close);
     }
 
-    /** Returns the frames of each bucket, in an order that does not depend on where parts begin. */
+    /** Returns the frames of each bucket. They are ordered by origin and port, however they were divided into parts. */
     private static Map<Integer, List<byte[]>> byBucket(List<JournalRow.Item> items) {
         Map<Integer, List<byte[]>> frames = new LinkedHashMap<>();
         items.stream()
@@ -138,7 +138,8 @@ final class BucketCalls {
     }
 
     /**
-     * Sends the unsent frames of calls, and awaits the answers. If calls end at once, only the first one is awaited.
+     * Sends the unsent frames of calls, and awaits the answers: of all calls in real-time mode, of the first in
+     * micro-batches.
      *
      * @return outputs that may leave; the changes of calls that are done are stored
      */
@@ -175,7 +176,7 @@ final class BucketCalls {
         return calls;
     }
 
-    /** Opens as many streams in advance as may be open at the same time, and reads the versions of all buckets. */
+    /** Opens all streams that may be open at the same time, and reads the versions of all buckets, in advance. */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
         buckets.forEach(bucket -> store.version(first + bucket));

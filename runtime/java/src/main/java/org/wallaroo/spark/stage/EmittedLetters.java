@@ -24,7 +24,8 @@ final class EmittedLetters {
     }
 
     /**
-     * Returns a frame of the letters that were not emitted, and counts them as emitted; null if all were emitted.
+     * Returns a frame with those letters that were not emitted before, and counts them as emitted; null if there are
+     * none.
      *
      * @param frame of the port of dead letters, whole and undamaged
      * @throws IllegalArgumentException if the frame does not contain dead letters

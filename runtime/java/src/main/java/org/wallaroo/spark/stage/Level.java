@@ -114,7 +114,7 @@ public final class Level implements AutoCloseable {
         }
     }
 
-    /** Opens streams and reads versions in advance, which would delay the first message. */
+    /** Opens streams and reads versions in advance, so that the first message does not wait for them. */
     public void warm() {
         stages.forEach(LevelStage::warm);
     }

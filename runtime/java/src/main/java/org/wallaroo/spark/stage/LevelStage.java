@@ -24,7 +24,7 @@ interface LevelStage {
      */
     List<JournalRow.Item> flush();
 
-    /** Opens streams and reads versions in advance, which would delay the first message. */
+    /** Opens streams and reads versions in advance, so that the first message does not wait for them. */
     void warm();
 
     /** Ends the streams. */

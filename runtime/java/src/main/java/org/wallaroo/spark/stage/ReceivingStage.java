@@ -59,7 +59,7 @@ final class ReceivingStage implements LevelStage {
      */
     private record Part(int origin, List<byte[]> frames) {}
 
-    /** Yields the outputs of one part after the other, while some later parts are in flight. */
+    /** Yields the outputs of one request after the other, while some later requests are in flight. */
     private final class Answers implements Iterator<List<JournalRow.Item>> {
         private final Deque<Part> waiting;
         private final Deque<Integer> underWay = new ArrayDeque<>(); // origins of results

@@ -51,7 +51,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
     }
 
     /**
-     * Returns level 0 for rows that enter at one of its stages: the stage of the worker that decodes them.
+     * Returns level 0 for rows of sources that one worker decodes: the rows enter at the stage of this worker.
      *
      * @param reader number of the stage that rows enter; earlier stages of the level get no frames
      */
@@ -83,7 +83,7 @@ public final class SourceLevel implements Iterator<JournalRow>, AutoCloseable {
         return row.kind() == Kind.FRAMES ? outputsOf(row) : row;
     }
 
-    /** Takes rows while some are available and the window has room. */
+    /** Takes rows and sends their frames, while rows are available and fewer than {@link #WINDOW} await answers. */
     private void take() {
         while (underWay.size() < WINDOW && (underWay.isEmpty() || !isIdle) && rows.hasNext()) {
             JournalRow row = rows.next();

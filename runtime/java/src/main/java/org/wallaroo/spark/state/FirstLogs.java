@@ -38,7 +38,7 @@ public final class FirstLogs {
         this.twice = twice;
     }
 
-    /** Stores the entry of a {@link LoadRow}, once all pieces of its state have come. Returns the row's note. */
+    /** Stores a {@link LoadRow}'s entry, once all pieces of its state have come. Returns its note for the driver. */
     public byte[] take(byte[] bytes) {
         LoadRow row = LoadRow.fromBytes(bytes);
         if (twice != null && row.bucket() >= 0 && row.piece() == 0) {

@@ -32,7 +32,7 @@ final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
         return CollectionConverters.asScala(load(store, CollectionConverters.asJava(rows)).iterator());
     }
 
-    /** Stores the entries of rows, with the pieces of each state in order. Returns the notes of the rows. */
+    /** Stores the entries of rows, with the pieces of each state in order. Returns the rows' notes for the driver. */
     static List<byte[]> load(BucketStore store, java.util.Iterator<byte[]> rows) {
         List<byte[]> notes = new ArrayList<>();
         FirstLogs logs = new FirstLogs(store);

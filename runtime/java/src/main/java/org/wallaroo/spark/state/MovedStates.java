@@ -3,7 +3,7 @@ package org.wallaroo.spark.state;
 import java.util.Iterator;
 import java.util.Map;
 
-/** Reads the states of logs, and returns them as rows for a new checkpoint, whose buckets may be others (rescale). */
+/** Reads the states of logs, and returns them as rows for a new checkpoint, e.g. with more buckets (rescale). */
 final class MovedStates extends StoredLogs<byte[]> {
     private static final long serialVersionUID = 1L;
 

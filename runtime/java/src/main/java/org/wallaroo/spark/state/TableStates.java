@@ -13,7 +13,7 @@ import org.apache.spark.api.java.function.MapPartitionsFunction;
 import org.apache.spark.sql.Row;
 import wallaroo.record.v1.RecordOuterClass.GroupState;
 
-/** Makes states of a group from the values of its Goka table, when a program comes from Goka. */
+/** Makes states of a group from the values of its Goka table, when a program moves from Goka to Wallaroo. */
 final class TableStates implements MapPartitionsFunction<Row, byte[]> {
     private static final long serialVersionUID = 1L;
     private static final String PICKLE_HEAD = "\u0080\u0004cwallaroo.goka.state\nGroupState.from_bytes\nB"; // protocol 4
@@ -55,7 +55,7 @@ final class TableStates implements MapPartitionsFunction<Row, byte[]> {
                 Base64.getEncoder().encodeToString(key))));
     }
 
-    /** Returns a group's state that has a value and no joined values, in the form that the group's worker reads. */
+    /** Returns a group's state for a value of its table, without joined values, in the form that its worker reads. */
     static byte[] state(byte[] value, boolean isPython) {
         byte[] message = GroupState.newBuilder().setValue(ByteString.copyFrom(value)).build().toByteArray();
         ByteArrayOutputStream state = new ByteArrayOutputStream();

@@ -104,7 +104,7 @@ public final class Audit {
         }
     }
 
-    /** Returns the numbers of a node without the dead letters of its SEND node, which has the same path. */
+    /** Returns the numbers of a node alone: its row also counts dead letters of the SEND node with the same path. */
     private Row own(Node node, Row row, Map<Integer, Long> left) {
         Integer port = EXITS.contains(node.getKind()) ? null : sends.get(node.getPath());
         return port == null ? row : new Row(row.in(), row.out(), row.dead() - row.out() + sent(left, port));
@@ -126,7 +126,7 @@ public final class Audit {
         return told;
     }
 
-    /** Checks a step's counters: they must be declared, and count a message once at most, unless the step is timed. */
+    /** Checks a step's counters: each is declared, and without timers or ttl it counts a message at most once. */
     private void more(StepCount count) {
         count.getMoreMap().forEach((name, number) -> {
             long most = stage.getNodesList().stream().filter(node ->

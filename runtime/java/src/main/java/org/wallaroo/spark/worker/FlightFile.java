@@ -23,7 +23,7 @@ import java.util.concurrent.atomic.AtomicLong;
  * suspected. SPECIFICATION.md, section 4, defines the content.
  */
 public final class FlightFile {
-    /** Suffix of the file of a stream that was given up; the supervisor reads such files, too. */
+    /** Suffix of the file of a stream that was closed with a message in flight; the supervisor reads it, too. */
     static final String LEFT = ".left";
     private static final String PREFIX = "flight-";
     private static final int BYTES = 256;
@@ -140,7 +140,7 @@ public final class FlightFile {
         }
     }
 
-    /** Removes the file. If a message is in flight, the file is left to the supervisor: the process may end yet. */
+    /** Removes the file, or leaves it to the supervisor if a message is in flight, which may still end the process. */
     public synchronized void close() {
         if (!isOpen) {
             return;

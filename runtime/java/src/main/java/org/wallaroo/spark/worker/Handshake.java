@@ -14,8 +14,8 @@ import wallaroo.worker.v1.WorkerOuterClass.InitReply;
 import wallaroo.worker.v1.WorkerOuterClass.InitRequest;
 
 /**
- * Connects to all endpoints (sockets) of a worker's process, and checks in the first call that protocol and interface
- * fit. The program that has started the worker has checked its capabilities.
+ * Connects to all endpoints (sockets) of a worker's process, and checks in the first call that the worker has the
+ * expected protocol and interface. The program that has started the worker has checked its capabilities.
  */
 final class Handshake {
     private static final MethodDescriptor<InitRequest, InitReply> INIT = Channels.method(

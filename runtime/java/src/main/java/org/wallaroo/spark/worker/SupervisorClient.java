@@ -32,7 +32,7 @@ final class SupervisorClient {
         this.startAgain = startAgain;
     }
 
-    /** A process of a worker that serves. */
+    /** A serving process of a worker. */
     record Process(int generation, long pid) {}
 
     /** Waits until a process of the worker serves, and returns it. */
@@ -40,7 +40,7 @@ final class SupervisorClient {
         return ready(ask("op", "wait"));
     }
 
-    /** Waits for the process that follows the process whose streams broke, and returns it. */
+    /** Waits until a new process of the worker serves, since the streams to a process broke, and returns it. */
     Process recover(int generation) {
         return ready(ask("op", "recover", "generation", generation));
     }
@@ -65,7 +65,7 @@ final class SupervisorClient {
         }
     }
 
-    /** Takes the latest ends of processes off the budget of restarts, since their cause is known and dealt with. */
+    /** Takes the latest ends of processes off the budget of restarts, because their cause is known and dealt with. */
     void excuse(int count) {
         ask("op", "excuse", "count", count);
     }

@@ -19,7 +19,7 @@ public final class TimeLimit {
         return quarantine.milliseconds(milliseconds, slowest);
     }
 
-    /** Records the milliseconds of a pause after which a call has made progress. */
+    /** Notes a pause in milliseconds after which a call has made progress: {@link #ofMessage} permits longer ones. */
     void progressed(long waited) {
         slowest = Math.max(slowest, waited);
     }

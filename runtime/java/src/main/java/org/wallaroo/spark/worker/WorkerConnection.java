@@ -97,7 +97,7 @@ public final class WorkerConnection {
         return endpoints.size();
     }
 
-    /** Returns the endpoint for a bucket, or for a piece of data, by its number. */
+    /** Returns the endpoint for a stream, by the number of its bucket; without state, by the number of the stream. */
     synchronized Endpoint endpoint(int number) {
         connect();
         return new Endpoint(endpoints.get(number % endpoints.size()), process.generation());

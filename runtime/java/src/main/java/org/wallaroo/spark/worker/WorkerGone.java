@@ -82,7 +82,7 @@ public final class WorkerGone extends RuntimeException {
         return generation;
     }
 
-    /** Returns the message of a stream that may be the cause; null if none is known. */
+    /** Returns the message of the stream that may have ended or hung the process; null if none is known. */
     public Suspect suspect(FlightFile file) {
         return hung != null && hungFile == file ? hung : Suspect.of(ending, file);
     }
