@@ -1,4 +1,4 @@
-"""When timers, and the ends of states with a time to live, are due: for all keys of one timed state."""
+"""Finds the keys of one timed state whose timers, or whose ends of states, are due."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -75,7 +75,7 @@ class Timing:
         return entries
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
-        """Return the time of the tick at which a key is due, or FAR. A key whose silence must begin goes to `fresh`."""
+        """Return the time of the tick at which a key is due, or FAR. If the next tick decides it, add to `fresh`."""
         due = self.due(cell)
         if not self.waits or due == FAR:
             return due
