@@ -118,7 +118,7 @@ class Context:
         return time_in_utc(self._record.timestamp_ms)
 
     def value(self) -> Any:
-        """Return the key's value in the group table, or None. A changed value is stored only by `set_value`."""
+        """Return the key's value in the group table, or None. Call `set_value` to store a changed value."""
         state = self._own_state()
         if state.value is None:
             return None
@@ -233,7 +233,7 @@ class Context:
         return deferred_commit.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
-        """End the context of a callback that has returned: refuse further use, and report an error of `fail`.
+        """End the context of a callback that has returned: refuse further use, raise the error of an earlier `fail`.
 
         Raises:
             CallbackError: The error of `fail`, if the callback caught it.

@@ -211,7 +211,7 @@ class BucketRun:
         return part
 
     def _enters(self, entry: StateEntry | WindowEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
-        """Return a function that marks a message as in flight before it is read, or skips it; None without marks."""
+        """Return a function that marks a message as in flight before it is read, or skips it; None if not needed."""
         if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
             return None
 
@@ -298,7 +298,7 @@ class BucketRun:
 
     @staticmethod
     def _put_back(table: CellTable, key: bytes, saved: bytes | None) -> None:
-        """Restore the state that a key had before a failed message. If `saved` is None, it had none: remove it."""
+        """Restore the state that a key had before a failed message. Remove the state if `saved` is None."""
         if saved is None:
             table.remove(key)
         else:

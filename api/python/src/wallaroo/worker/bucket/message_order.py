@@ -13,7 +13,7 @@ Place = tuple[FrameHeader, bytes, int]  # place of a frame: its header, the byte
 
 @dataclass(slots=True)
 class Messages:
-    """Messages of one frame for a state step or window step. `entry` is its `StateEntry` or `WindowEntry`."""
+    """Messages of one frame for a state step or window step. `entry` is the step's `StateEntry` or `WindowEntry`."""
 
     entry: Any
     table: CellTable

@@ -47,12 +47,12 @@ class WindowTurn:
             calendar.begin(entry.window, changed, deleted)
 
     def tick(self, header: FrameHeader) -> Tick:
-        """Add a tick, which acts on all window steps, and return it."""
+        """Collect a tick, which acts on all window steps, and return it."""
         self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
         return self._ticks[-1]
 
     def take(self, part: Messages) -> None:
-        """Add the messages of a frame to those of their window step."""
+        """Collect the messages of a frame for their window step."""
         self._runs[part.entry.node.port].append(part)
 
     def attempt(self) -> bool:

@@ -94,7 +94,7 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """While the context is open, run one call: `flight` records its messages, and messages of `skips` are skipped.
+        """Open the context of one call: `flight` records its messages, and messages of `skips` are skipped.
 
         At the end wait for the commits that user code has deferred.
 
