@@ -36,7 +36,7 @@ class Setting(NamedTuple):
 
 
 def size_of(text: str) -> int | None:
-    """Return the number of bytes that a text means; None if the text is no such number.
+    """Return the number of bytes that a text such as 64MiB stands for; None for any other text.
 
     Example:
         >>> size_of("512"), size_of("64MiB"), size_of("lots"), shown(64 << 20)
@@ -48,7 +48,7 @@ def size_of(text: str) -> int | None:
 
 
 def shown(size: int) -> str:
-    """Return a number of bytes as `size_of` reads it, in the largest unit that fits."""
+    """Return a number of bytes as text for `size_of`, in the largest unit that gives a whole number."""
     unit = [name for name, factor in UNITS.items() if size % factor == 0][-1] if size else ""
     return f"{size // UNITS[unit]}{unit}"
 

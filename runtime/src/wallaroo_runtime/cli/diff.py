@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) -> list[Change]:
-    """Add the work that is left in the checkpoint to changes that need a drain. Without such work they are safe.
+    """Add the work left in the checkpoint to each change that needs a drain. If no work is left, the change is safe.
 
     The checkpoint of a running application, or with remote services, is not examined.
     """
@@ -105,7 +105,7 @@ def _is_program(name: str) -> bool:
 
 
 def _checkpoint(name: str) -> Path | None:
-    """Return the checkpoint at a path, or of the running application with a name; None if there is no such checkpoint.
+    """Return the checkpoint that `name` means: a path, or a running application's name. None if there is none.
 
     Raises:
         RunError: R715 if several such applications run.

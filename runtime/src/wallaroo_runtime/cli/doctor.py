@@ -76,7 +76,7 @@ def pyspark() -> list[MachineFinding]:
 
 
 def kafka() -> list[MachineFinding]:
-    """Check that there is the client of Kafka, which sinks, topics and brokers need."""
+    """Check that the client of Kafka is installed, which programs and commands for Kafka need."""
     what = "confluent-kafka"
     fix = f"{sys.executable} -m pip install 'wallaroo-spark-runtime[kafka]'"
     try:

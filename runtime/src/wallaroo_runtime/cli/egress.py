@@ -1,4 +1,4 @@
-"""`wallaroo egress --outbox DIR --listen H:P`: deliver the output of an application with a remote driver.
+"""`wallaroo egress --outbox DIR --listen H:P`: deliver output of an application with a driver on another machine.
 
 The egress gets output and dead letters from executors over gRPC, keeps them on its own disk, and sends output to the
 sinks that `wallaroo run --egress H:P` names. After a restart it continues at once.

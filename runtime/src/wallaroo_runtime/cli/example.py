@@ -1,4 +1,4 @@
-"""The examples at the end of each command's help. `wallaroo new python shop` makes the program in them."""
+"""The examples at the end of each command's help. They use the program of `wallaroo new python shop`."""
 
 EXAMPLES = {
     "wallaroo new": "wallaroo new python shop",

@@ -1,4 +1,4 @@
-"""`wallaroo gateway --journal DIR --listen H:P`: receive the messages of an application with a remote driver.
+"""`wallaroo gateway --journal DIR --listen H:P`: receive input of an application with a driver on another machine.
 
 The gateway keeps messages on its own disk and serves them over gRPC. `wallaroo run --gateway H:P` configures its
 sources. After a restart it listens at once.

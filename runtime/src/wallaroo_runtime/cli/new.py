@@ -169,7 +169,7 @@ def _remove(files: list[Path], directory: Path) -> None:
 
 
 def _shown(path: Path, directory: Path) -> Path:
-    """Return a resolved path with the directory as the user has named it. Paths outside of it stay as they are."""
+    """Return a resolved path, with the project's directory as the user has named it. Other paths stay as they are."""
     whole = directory.resolve()
     return directory / path.relative_to(whole) if path.is_relative_to(whole) else path
 

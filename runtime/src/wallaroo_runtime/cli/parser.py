@@ -124,7 +124,7 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
 
 
 def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
-    """Return an R608 whose remedy names the most similar word of `known`, or else is `otherwise` or the help."""
+    """Return an R608. Its remedy is the most similar word of `known`; without one `otherwise`, or else the help."""
     close = closest(value, known)
     fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
     return wrong_usage(reason=reason, fix=fix)
@@ -136,10 +136,10 @@ def wrong_usage(*, reason: str, fix: str) -> RunError:
 
 
 def refuse_together(option: str, why: Mapping[str, str | bool | None]) -> None:
-    """Refuse options of `run` that cannot be given together with a certain option.
+    """Refuse options of `run` that cannot be given together with `option`.
 
     Args:
-        option: This option.
+        option: The option that the user has given.
         why: For each excluded option the reason; empty or False if the user has not given the excluded option.
 
     Raises:

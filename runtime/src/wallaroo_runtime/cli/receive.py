@@ -1,4 +1,4 @@
-"""`wallaroo receive`: listen as a TCP sink's peer does, and show or save the received messages."""
+"""`wallaroo receive`: listen as the receiver of a TCP sink, and show or save the received messages."""
 
 import argparse
 import os

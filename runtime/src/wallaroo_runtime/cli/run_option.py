@@ -1,4 +1,4 @@
-"""The options of `run`, each declared once: parser, help, ownership, completion and engines follow from it."""
+"""The options of `run`, each declared once, for parser, help, completion and the checks of engines."""
 
 import argparse
 from collections.abc import Iterator, Mapping

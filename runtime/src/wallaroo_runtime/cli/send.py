@@ -109,7 +109,7 @@ def _connect(text: str) -> socket.socket:
 
 
 def blocks(arguments: argparse.Namespace) -> Iterator[tuple[int, bytes]]:
-    """Read the files to send. Return an iterator of blocks, which are sent at once: number of messages, and bytes.
+    """Read the files to send. Return blocks to send: each is a number of messages and their bytes.
 
     Raises:
         RunError: R608 if the options or the file do not fit; R616 if a file cannot be read.

@@ -120,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _cluster_command(
     arguments: argparse.Namespace, app: str, topology: "Topology", conf: Mapping[str, str], *, tokens: list[str]
 ) -> list[str]:
-    """Return the command of spark-submit for cluster mode. The driver's arguments also have the user's settings."""
+    """Return the command of spark-submit for cluster mode. Both spark-submit and the driver get the user's settings."""
     from wallaroo_runtime.checkpoint.url import is_remote
     from wallaroo_runtime.spark.machine.jar import operator_jar
     from wallaroo_runtime.spark.machine.settings import JARS, REMOTE_FILES, SETTINGS, authentication, with_jar

@@ -90,7 +90,7 @@ def application(
 
 
 class _Groups(Declaration):
-    """The declaration that one call of `application` builds from its arguments: the pipelines, and findings."""
+    """Declares the pipelines of the groups in one call of `application`, and collects findings about them."""
 
     def __init__(
         self, brokers: Any, start: str, partitioner: str, replicas: int, options: Mapping[str, str] | None
@@ -129,7 +129,7 @@ class _Groups(Declaration):
             self.sink(pipeline, place, nothing, graph.group, (pipeline.steps[0].path,))
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Record the user's code at a path of the topology. For a group's step it is the group's first callback."""
+        """Record name and place of the user's code for a part. For a group's step this is the first callback."""
         if isinstance(value, GroupGraph):
             value = value.input_streams[0].callback
             self.components.append(Component(path, shown_name(value), Location(*declared_at(value))))
@@ -171,7 +171,7 @@ class _Groups(Declaration):
         return config
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return the settings to create a table or loop with as many partitions as the group's first input has."""
+        """Return the settings to create the topic of a table or loop, with as many partitions as the first input."""
         creation: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
         return creation | ({"options": dict(options)} if options else {})
 

@@ -33,7 +33,7 @@ class Codec(Protocol):
 
 
 class Bytes:
-    """Bytes as they are.
+    """A codec for bytes, which it leaves as they are.
 
     Example:
         >>> Bytes().encode(b"abc"), Bytes().decode(b"abc")
@@ -59,7 +59,7 @@ class Bytes:
 
 
 class String:
-    r"""Text as UTF-8. Invalid UTF-8 is read as surrogates, which are written as the same bytes again.
+    r"""A codec for text in UTF-8. Invalid bytes are read as surrogates, which are written as the same bytes again.
 
     Example:
         >>> String().encode("né"), String().decode(String().encode("né"))
@@ -86,7 +86,7 @@ class String:
 
 
 class Int64:
-    """Integers of 64 bits as decimal digits.
+    """A codec for integers of 64 bits, which it writes as decimal digits.
 
     Example:
         >>> Int64().encode(1312), Int64().decode(b"-7")
@@ -96,7 +96,7 @@ class Int64:
     """
 
     def encode(self, value: Any) -> bytes:
-        """Return the digits.
+        """Return the digits of an integer.
 
         Raises:
             TypeError: The value is not an int, or does not fit into 64 bits.
@@ -123,7 +123,7 @@ class Int64:
 
 
 class Json:
-    """JSON without whitespace. Programs in Go read it with a custom codec that uses `encoding/json`.
+    """A codec for JSON without whitespace. Programs in Go read it with a custom codec that uses `encoding/json`.
 
     Example:
         >>> Json().encode({"user": "né", "clicks": [1, 2]}).decode()

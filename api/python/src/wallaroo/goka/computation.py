@@ -17,7 +17,7 @@ from wallaroo.message.output import Output, is_promise
 
 
 class NothingEncoder:
-    """The encoder of a group without outputs. It is never called with a result."""
+    """The encoder of a group without outputs. It is never called, because there are no results."""
 
     def encode(self, record: object) -> None:
         """Return None."""

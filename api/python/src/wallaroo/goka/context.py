@@ -118,7 +118,7 @@ class Context:
         return time_in_utc(self._record.timestamp_ms)
 
     def value(self) -> Any:
-        """Return the key's value in the group table, or None. A changed value is stored only by `set_value`."""
+        """Return the key's value in the group table, or None. Call `set_value` to store a changed value."""
         state = self._own_state()
         if state.value is None:
             return None
@@ -233,7 +233,7 @@ class Context:
         return deferred_commit.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
-        """Refuse further use of the context after its callback has returned.
+        """End the context of a callback that has returned: refuse further use, raise the error of an earlier `fail`.
 
         Raises:
             CallbackError: The error of `fail`, if the callback caught it.
@@ -289,6 +289,6 @@ class Context:
 
 
 def refuse_promise(context: Context, result: object, what: str) -> None:
-    """Fail the message if the user's function returned only a promise, e.g. a coroutine."""
+    """Fail the message if the user's function returned a promise, e.g. a coroutine, which nobody runs."""
     if result is not None and is_promise(result):
         context.fail(f"{what} returned {diagnostic.shown(result)}, which nobody runs; call `asyncio.run(...)` in it")

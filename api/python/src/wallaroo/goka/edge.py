@@ -15,7 +15,7 @@ Callback = Callable[[Any, Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A topic of a group with its codec, its callback and its use, as `input`, `output` and others return it.
+    """A topic of a group with its use, codec and callback. Functions such as `input` and `output` return edges.
 
     Attributes:
         kind: Name of the function that made the edge.
@@ -43,7 +43,7 @@ class Edge:
 
 
 def input(topic: str, codec: Any, callback: Callback) -> Edge:
-    """Read a topic: `callback(ctx, message)` runs for each message. Messages of a key are processed in their order.
+    """Read a topic: `callback(ctx, message)` runs for each message. Messages of a key are processed in order.
 
     Args:
         topic: Name of the topic.
@@ -145,7 +145,7 @@ def lookup(topic: str, codec: Any) -> Edge:
 
 
 def persist(codec: Any, *, ttl: timedelta | None = None) -> Edge:
-    """Keep a value per key in the group table, which is the topic GROUP-table: `ctx.value()`, `ctx.set_value(...)`.
+    """Keep a value per key in the group table, the topic GROUP-table, for `ctx.value()` and `ctx.set_value(...)`.
 
     Args:
         codec: Codec of the table's values.

@@ -78,7 +78,7 @@ Int64: value to encode is not of type int64
         self._poller.start()
 
     def emit(self, key: str, message: Any, *, headers: Headers | None = None) -> "Future[Delivered]":
-        """Write a message to the topic. The result says when Kafka has stored it.
+        """Write a message to the topic. The returned future is done when Kafka has stored it.
 
         Args:
             key: Key of the message.

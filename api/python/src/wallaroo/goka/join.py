@@ -14,7 +14,7 @@ class JoinedRecord(KafkaRecord):
 
 
 class JoinDecoder:
-    """Converts the records of a joined table to `JoinedRecord`, to distinguish them from inputs."""
+    """Converts the records of a joined table to `JoinedRecord`, to distinguish them from records of inputs."""
 
     def decode(self, record: KafkaRecord) -> JoinedRecord:
         """Return the record as a `JoinedRecord`."""

@@ -11,7 +11,7 @@ START_S = 600.0
 
 
 class Lookups:
-    """The lookup tables of a group in one worker process. Views read them from the first message of the process on.
+    """The lookup tables of a group in one worker process. Views begin to read them at the first message.
 
     Args:
         brokers: HOST:PORT of some brokers.

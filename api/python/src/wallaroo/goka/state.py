@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(slots=True)
 class GroupState:
-    """The state of a group for a key. It is stored as a `GroupState` of `record.proto`, as by programs in Go.
+    """The state of a group for a key. Programs in Python and Go store it as a `GroupState` of `record.proto`.
 
     Attributes:
         value: Encoded value in the group table; None if the table does not have the key.
@@ -33,7 +33,7 @@ class GroupState:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "GroupState":
-        """Return the state of bytes that `to_bytes` has written.
+        """Return the state that `to_bytes` has written as these bytes.
 
         Raises:
             google.protobuf.message.DecodeError: The bytes are not a state.

@@ -1,4 +1,4 @@
-"""Updates: they write records of joined tables into the state of their key, and records of other tables into a view."""
+"""Updates: each writes a record of a table into a view or, for a joined table, into the state of the record's key."""
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass

@@ -142,7 +142,7 @@ class View:
             yield key, self._codec.decode(data)
 
     def evict(self, key: str) -> None:
-        """Remove a key from the view until its next update.
+        """Remove a key from the view until the key's next update.
 
         Raises:
             ViewError: The view does not run.

@@ -1,4 +1,4 @@
-"""`python -m wallaroo.worker APP`: the process that the runtime starts, to call it or to get its topology."""
+"""`python -m wallaroo.worker APP`: runs user code for the runtime, or writes the program's topology."""
 
 import atexit
 import os

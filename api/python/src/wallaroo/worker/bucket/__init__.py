@@ -1,1 +1,1 @@
-"""Calls on the state of one bucket: messages, visits and windows in order, all or nothing."""
+"""Bucket calls: each processes messages, ticks and visits of one bucket, and stores all changes of states or none."""

@@ -74,7 +74,7 @@ class BucketRun:
             self.stage.note("")
 
     def _run_frames(self, frames: Sequence[bytes]) -> bool:
-        """Process frames. Return False if user code failed, and the call must run again message by message."""
+        """Process frames. Return False if user code failed: then the call must run again message by message."""
         self._frames, self._timestamp_ms = frames, 0
         for part in self._of_states():
             if isinstance(part, Visit):
@@ -115,7 +115,7 @@ class BucketRun:
         return failed is None
 
     def _visit(self, visit: Visit) -> bool:
-        """Run the visitors (user code for each key) that a visit names. First it acts on their states as a tick."""
+        """Run the visitors (user code for each key) of a visit, after the timers that are due, as at a tick."""
         entries = list(self._visits.entries(visit))
         if not self._timed.tick(visit, {entry.node.state_port for entry in entries}):
             return False
@@ -155,7 +155,7 @@ class BucketRun:
         return next((each.step.name for each in entries if each.node.state_port == port), "")
 
     def _of_states(self) -> Iterator[Messages | Visit | Tick]:
-        """Yield the messages, visits and ticks of state steps in their order. Give those of windows to `WindowTurn`."""
+        """Yield messages, visits and ticks for state steps, in order. Pass those for window steps to `WindowTurn`."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if place[0].port in self.stage.states)
         parts = self._parts(places)
@@ -211,7 +211,7 @@ class BucketRun:
         return part
 
     def _enters(self, entry: StateEntry | WindowEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
-        """Return a function that marks a message as in flight unless it is skipped; None if the call is not watched."""
+        """Return a function that marks a message as in flight before it is read, or skips it; None if not needed."""
         if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
             return None
 
@@ -223,14 +223,14 @@ class BucketRun:
         return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the arguments that only some loops have: the keys and the times of messages."""
+        """Yield the arguments that only some generated loops take: the keys and the times of messages."""
         if self.stage.has_keys:
             yield keys
         if self.stage.has_times:
             yield times
 
     def _one_by_one(self, part: Messages, before: dict[Cell, bytes], deleted: Collection[bytes]) -> int:
-        """Process messages, and serialize the state after each unless it is deleted. Return the number of failures."""
+        """Process messages one by one, and serialize each state after its message. Return the number of failures."""
         loop, state = self.stage.loops[part.entry.number], self._state
         after: list[bytes] = []
         always, failures = part.entry.step.is_always_persisted or part.entry.is_timed, 0
@@ -280,10 +280,10 @@ class BucketRun:
 
     @staticmethod
     def _check_unchanged(part: Messages, key: bytes, state: BucketState, written: bytes) -> None:
-        """Check that later steps, which may hold a part of a state, did not change it.
+        """Check that no later step has changed the state, e.g. through an object in its message.
 
         Raises:
-            DiagnosticError: C530 if they have changed it. Without this check the change would be saved.
+            DiagnosticError: C530 if a step has changed it. Without this check the change would be saved.
         """
         with suppress(NotSerializableError):
             if state.write(part.table, part.table[key]) == written:
@@ -298,7 +298,7 @@ class BucketRun:
 
     @staticmethod
     def _put_back(table: CellTable, key: bytes, saved: bytes | None) -> None:
-        """Restore the state that a key had before a failed message. Without a saved state the key had no state."""
+        """Restore the state that a key had before a failed message. Remove the state if `saved` is None."""
         if saved is None:
             table.remove(key)
         else:

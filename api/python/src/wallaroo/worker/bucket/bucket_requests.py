@@ -11,7 +11,7 @@ class BucketProtocolError(Exception):
 
 
 class BucketRequests:
-    """The requests that the client sends after the opening. A call may come before the state log of an earlier one."""
+    """Reads the requests that follow a stream's opening. Calls that come before an awaited state log are kept."""
 
     def __init__(self, requests: Iterator[pb.Request]) -> None:
         self._requests = requests
@@ -49,9 +49,9 @@ class BucketRequests:
         return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
-        """Read a part of a call, whose outputs the client wants at once: from `request` to its last request.
+        """Read the part of a call that begins with `request`. The client wants the outputs of each part at once.
 
-        Return the last request, and the frames of all. The last has `release`, or is the end of the call.
+        Return the part's last request, which has `release` or ends the call, and the frames of all its requests.
 
         Raises:
             BucketProtocolError: The part has no end.
@@ -68,7 +68,7 @@ class BucketRequests:
             request = self.following(request.index)
 
     def log(self, index: int) -> pb.StateLog:
-        """Return the next request of the state log of a call.
+        """Return the next request with entries of the state log that a call needs.
 
         Raises:
             BucketProtocolError: A request of another kind came. Only bucket calls may come before the log.

@@ -1,4 +1,4 @@
-"""The keys of one window step in one bucket: their states, and the times of ticks at which they must be checked."""
+"""The keys of one window step in one bucket: their states, and the times at which ticks must check their windows."""
 
 import pickle
 import struct
@@ -19,7 +19,7 @@ PICKLE_PROTOCOL = 4
 
 
 class Calendar(CellTable):
-    """The states of all keys of one window step in one bucket, and the times of ticks at which keys must be checked.
+    """The states of all keys of one window step in one bucket, and the times at which ticks must check their windows.
 
     Attributes:
         window: The windows of the present call.
@@ -139,7 +139,7 @@ class Calendar(CellTable):
             yield key, emitted
 
     def _due(self, time: int) -> Iterator[bytes]:
-        """Remove the keys that a tick of this time must check from the heap, and yield them."""
+        """Yield the keys that a tick of this time must check, and remove them from the heap."""
         assert self.heap is not None
         while self.heap and self.heap[0][0] <= time:
             due, key = heappop(self.heap)

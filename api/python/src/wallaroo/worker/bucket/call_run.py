@@ -79,7 +79,7 @@ class CallRun(BucketRun):
         return outputs
 
     def _end(self) -> BucketResult | None:
-        """Serialize all changes and return the result. Return None if the call must run again: a state is faulty."""
+        """Serialize all changes and return the result; None if a state cannot be written: the call must run again."""
         try:
             result = self._result(is_whole=self._wants_snapshot)
         except NotSerializableError as err:
@@ -117,7 +117,7 @@ class CallRun(BucketRun):
         self._visits.counts = []
 
     def _counted(self, counts: Sequence[pb.StepCount]) -> list[pb.StepCount]:
-        """Return the sums of the counts of the earlier parts of the call and of the present part."""
+        """Return the counts of the present part plus those of the call's earlier parts."""
         if not self._counts:
             return list(counts)
         return [

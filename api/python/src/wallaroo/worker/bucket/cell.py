@@ -129,7 +129,7 @@ class CellTable(dict[bytes, Cell]):
             raise StateReadError(key, err) from err
 
     def wake(self, key: bytes, cell: Cell) -> None:
-        """Deserialize the state of a cell, which is still in the bytes of the log."""
+        """Deserialize the state of a cell that has only its bytes from the log."""
         cell.live = self.load(key, cell.data)
         self.unread -= len(cell.data)
         cell.data = b""

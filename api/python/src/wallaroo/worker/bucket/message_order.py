@@ -13,7 +13,7 @@ Place = tuple[FrameHeader, bytes, int]  # place of a frame: its header, the byte
 
 @dataclass(slots=True)
 class Messages:
-    """Messages of one frame for a state step or window. `entry` is this step, as a `StateEntry` or a `WindowEntry`."""
+    """Messages of one frame for a state step or window step. `entry` is the step's `StateEntry` or `WindowEntry`."""
 
     entry: Any
     table: CellTable
@@ -101,7 +101,7 @@ def is_in_order(frames: Iterable[Place]) -> bool:
 
 
 def in_turn(parts: Sequence[Messages]) -> Iterator[Messages]:
-    """Yield the messages of overlapping frames by sequence, and for equal sequences in the order of the frames."""
+    """Yield the messages of several frames by sequence, those of equal sequence in the order of the frames."""
     sequences = list(chain.from_iterable(part.sequences for part in parts))
     owners = [number for number, part in enumerate(parts) for _ in part.sequences]
     starts = list(accumulate((len(part.sequences) for part in parts), initial=0))

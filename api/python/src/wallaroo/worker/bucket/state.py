@@ -21,14 +21,14 @@ ENTRY_COST = 16  # bytes of a state in an entry in addition to its key and its d
 
 
 class Version(NamedTuple):
-    """The version of a bucket's states, by which a copy in memory is known to be stale. (0, 0) has no states."""
+    """The version of a bucket's states. A copy in memory with another version is stale. (0, 0) has no states."""
 
     counter: int
     nonce: int
 
 
 class BucketKey(NamedTuple):
-    """Names a bucket of a query's stage. The worker keeps a copy of its states under this name."""
+    """Names a bucket of a query's stage. The worker keeps its copy of the bucket's states under this name."""
 
     application: str
     query: str
@@ -54,14 +54,14 @@ class BucketState:
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
 
     def table(self, port: int) -> CellTable:
-        """Return the states of one state name, by key. The port of their frames in the log identifies them."""
+        """Return the table of one state name. `port` is the port of its frames in the state log."""
         table = self.tables.get(port)
         if table is None:
             table = self.tables[port] = CellTable(self.codec)
         return table
 
     def calendar(self, port: int) -> Calendar:
-        """Return the states of a window step, by key. The port of their frames in the log identifies them."""
+        """Return the calendar of a window step. `port` is the port of its frames in the state log."""
         if port not in self.tables:
             self.tables[port] = Calendar(self.codec)
         calendar = self.tables[port]
@@ -102,7 +102,7 @@ class BucketState:
                 table.unread += cell.size
 
     def end_log(self) -> None:
-        """Check that the log ends with a whole state, after all its entries were read.
+        """Check, after all entries of the log were read, that its last state is complete.
 
         Raises:
             FrameError: The last state of the log is incomplete.
@@ -131,7 +131,7 @@ class BucketState:
         return cell
 
     def entries(self, states: Mapping[int, Mapping[bytes, Cell]]) -> Iterator[bytes]:
-        """Serialize some states, and yield the entries with which they are added to the state log.
+        """Serialize some states, and yield the entries of the state log that contain them.
 
         Raises:
             NotSerializableError: A state cannot be written.

@@ -30,7 +30,7 @@ class StateCache:
             return copy[1] if copy[0] == version else None
 
     def file(self, key: BucketKey, version: Version, state: BucketState) -> None:
-        """Keep a copy under the version that it has after its call."""
+        """Keep a copy after a call, under its new version."""
         cost = state.cost()
         with self._lock:
             old = self._copies.pop(key, None)

@@ -15,11 +15,11 @@ MOST = 256  # limit for the messages of one loop: if a timer is due before one, 
 
 
 class DueError(Exception):
-    """Ends a loop over messages: a timer of the next message's key, or the end of its state, is due before it."""
+    """Ends a loop over messages, because a timer of the next message's key, or the end of its state, is due first."""
 
 
 class TimedTurn:
-    """Runs the timed states of a bucket call: those of which a step has timers or a time to live.
+    """Runs the steps of timed states in a bucket call. A state is timed if a step has timers or a time to live for it.
 
     Methods that return False have failed without a dead letter: the call then runs again, message by message.
 
@@ -75,7 +75,7 @@ class TimedTurn:
         return self._wake(part.entry.node.state_port, key, cell, now, cause)
 
     def _run_until_due(self, part: Messages) -> int:
-        """Process messages until a timer is due before a message. Return their number, below 0 if a message failed.
+        """Process messages until a timer is due before the next one. Return their number; -1 if a message failed.
 
         No timer may be due before the first message.
         """
@@ -126,7 +126,7 @@ class TimedTurn:
         return len(part.messages)
 
     def run_tick(self, tick: Tick) -> bool:
-        """Run all timers that are due at a tick. A tick that ended a worker process before is skipped."""
+        """Run all timers that are due at a tick. A tick on which a worker process ended before is skipped."""
         skip = self._stage.skips.get(tick.ordinal - 1)
         if skip is None:
             return self.tick(tick, self.tables)

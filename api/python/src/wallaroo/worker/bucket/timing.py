@@ -1,4 +1,4 @@
-"""When timers, and the ends of states with a time to live, are due: for all keys of one timed state."""
+"""Finds the keys of one timed state for which a timer, or the end of the time to live, is due."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ class Timing:
     last_tick: int = NEVER
 
     def begin(self, table: CellTable) -> None:
-        """Attach this object to the table of the keys, and find when each is due, without deserializing states."""
+        """Attach this object to the table of the keys, and find when each key is due, without deserializing states."""
         table.timing = self
         for key, cell in table.items():
             if not isinstance(cell, TimedCell):
@@ -75,7 +75,7 @@ class Timing:
         return entries
 
     def _tick_of(self, key: bytes, cell: TimedCell) -> int:
-        """Return the time of the tick at which a key is due, or FAR. A key whose silence must begin goes to `fresh`."""
+        """Return the time of the tick at which a key is due, or FAR. If the next tick decides, add it to `fresh`."""
         due = self.due(cell)
         if not self.waits or due == FAR:
             return due

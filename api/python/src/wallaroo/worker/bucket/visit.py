@@ -1,4 +1,4 @@
-"""Visits (user code runs for every key of a state) in a bucket call: their order and their effect on keys."""
+"""Visits in a bucket call: each runs user code for every key of a state, at the visit's place among the messages."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +36,7 @@ Visitor = Callable[[bytes, bytes, Any], Any]  # gets key, message and state; ret
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit: visitors of this name run for every key. `ordinal` is its number in the call, counted from 1."""
+    """A visit: the visitors with its name run for every key. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     id: int
@@ -73,7 +73,7 @@ Cause = Tick | Visit  # makes user code run for keys, at its place among the mes
 
 
 def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> Iterator[Messages | Visit | Tick]:
-    """Merge sorted messages with ticks and visits by sequence. Ticks and visits precede messages of their sequence."""
+    """Merge sorted messages with ticks and visits by sequence. Ticks and visits precede messages of equal sequence."""
     waiting = sorted(visits, key=lambda each: each.place, reverse=True)
     for part in parts:
         rest = part
@@ -114,7 +114,7 @@ class VisitTurn:
         self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
 
     def entries(self, visit: Visit) -> Iterator[StateEntry]:
-        """Yield the steps that have a visitor for a visit. A visit that is skipped is a dead letter of each instead."""
+        """Yield the steps with a visitor for a visit. If the visit is skipped, make a dead letter for each instead."""
         skip = self.stage.skips.get(visit.ordinal - 1)
         for entry in self.stage.states.values():
             if visit.name not in entry.node.visits:
@@ -133,7 +133,7 @@ class VisitTurn:
         return self.messages(entry, keys, visit.metadata, visit, visit.timestamp_ms)
 
     def messages(self, entry: StateEntry, keys: list[bytes], data: bytes, cause: Cause, time: int) -> Messages:
-        """Return a message for each key, at the place of a visit or tick, for user code that runs for these keys."""
+        """Return a message for each key, with the sequence of a visit or tick, to run user code for these keys."""
         count = len(keys)
         self.stage.visited[entry.number] += count
         return Messages(
@@ -149,7 +149,7 @@ class VisitTurn:
         return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
 
     def _absent(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys whose changed state is empty, e.g. has no value of Goka: `is_absent` of the state is true."""
+        """Return the keys whose changed state counts as deleted (`is_absent`), e.g. has no value in tables of Goka."""
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
         if is_absent is None:
             return []
@@ -164,7 +164,7 @@ class VisitTurn:
 
     @contextmanager
     def replaced(self, part: Messages, visitor: Visitor) -> Iterator[set[bytes]]:
-        """Let a visitor run in place of the step's function in this context. Yield the set of keys that it deletes."""
+        """Run `visitor` in place of the step's function while the context is open. Yield the keys that it deletes."""
         entry, flight, keys = part.entry, self.stage.flight, iter(part.keys)
         deleted: set[bytes] = set()
 
@@ -190,13 +190,13 @@ class VisitTurn:
             self.deleted.setdefault(port, set()).add(key)
 
     def delete_absent(self) -> None:
-        """Delete the changed states that are empty, e.g. have no value of Goka: `is_absent` is true."""
+        """Delete the changed states that count as deleted (`is_absent`), e.g. have no value in tables of Goka."""
         for entry in self.stage.states.values():
             port = entry.node.state_port
             self.delete(self.state.table(port), port, self._absent(entry))
 
     def gone(self) -> Iterator[tuple[int, list[bytes]]]:
-        """Yield the keys that must be removed from the log, by the port of their table."""
+        """Yield each table's port, and the keys whose states must be removed from the log."""
         for port, keys in sorted(self.deleted.items()):
             if left := sorted(keys - self.changed.get(port, {}).keys()):
                 yield port, left

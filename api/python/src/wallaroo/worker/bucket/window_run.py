@@ -47,12 +47,12 @@ class WindowTurn:
             calendar.begin(entry.window, changed, deleted)
 
     def tick(self, header: FrameHeader) -> Tick:
-        """Add a tick, which acts on all window steps, and return it."""
+        """Collect a tick, which acts on all window steps, and return it."""
         self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
         return self._ticks[-1]
 
     def take(self, part: Messages) -> None:
-        """Add the messages of a frame to those of their window step."""
+        """Collect the messages of a frame for their window step."""
         self._runs[part.entry.node.port].append(part)
 
     def attempt(self) -> bool:
@@ -122,7 +122,7 @@ class WindowTurn:
 
     @staticmethod
     def _states(calendar: Calendar, run: Messages) -> list[WindowState | None]:
-        """Return the states of the keys of messages, and mark them as changed. A key without a state has None."""
+        """Return the state of each key, or None, and mark the states of keys with messages as changed."""
         used = {run.keys[index] for index in set(run.indexes)}
         calendar.changed.update((key, calendar[key]) for key in run.keys if key in used and key in calendar)
         return [calendar.find(key) for key in run.keys]
@@ -131,7 +131,7 @@ class WindowTurn:
     def _enter(
         entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState | None, message: Any, time: int
     ) -> tuple[WindowState | None, Given]:
-        """Add a message to a key's state. Return the key's state after it, and the results."""
+        """Add a message to a key's state. Return the new state (None if it has ended), and the results of windows."""
         window = entry.window
         is_new = state is None
         state = WindowState(readable(key)) if state is None else state

@@ -63,15 +63,15 @@ class CallRunner:
         self._user = threading.Lock()
 
     def process(self, requests: Iterator[pb.Request]) -> Generator[pb.Reply, None, None]:
-        """Run a stage without state. If it cannot continue, the last reply is the failure."""
+        """Run calls of a stage without state. If an error ends the stream, the last reply is the failure."""
         return _ended(self._data_calls(requests))
 
     def process_state(self, requests: Iterator[pb.Request]) -> Generator[pb.Reply, None, None]:
-        """Run a stage that begins with state. If it cannot continue, the last reply is the failure."""
+        """Run calls of a stage that begins with state. If an error ends the stream, the last reply is the failure."""
         return _ended(self._bucket_calls(requests))
 
     def split(self, request: pb.SplitRequest) -> pb.SplitReply:
-        """Return the lengths of the messages in bytes of a TCP source, which only the user's decoder can find."""
+        """Cut bytes of a TCP source: return the lengths of their messages, which only the user's decoder can find."""
         try:
             reader = WireReader(self._source("SplitFrames", request.path), LetterBox(self._codec))
             with self._user, InFlight(""):
@@ -81,7 +81,7 @@ class CallRunner:
         return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
 
     def generate(self, request: pb.GenerateRequest) -> pb.GenerateReply:
-        """Make the next messages of a generator source. Any process of the worker can: the request has the last."""
+        """Make the next messages of a generator source. The request has the last one, so any process can do this."""
         reply = pb.GenerateReply(encoding=self._codec.encoding)
         try:
             source = self._source("Generate", request.path)
@@ -127,14 +127,14 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return, by port of a state, the function that makes it readable. With None the state itself is shown."""
+        """Return, by port, the function that makes a state readable; None if the state is shown as it is."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
 
     @contextmanager
     def _idle(self) -> Iterator[None]:
-        """Prevent that user code runs while the context is open.
+        """Keep user code from running while the context is open.
 
         Raises:
             DiagnosticError: W431 if user code runs for too long: a page in a browser must not wait for it.
@@ -148,7 +148,7 @@ class CallRunner:
             self._user.release()
 
     def _source(self, call: str, path: str) -> Source:
-        """Return the source with a path. Fail if the source does not have the function that the call needs."""
+        """Return the source at a path. Fail if this source does not have the function that the call needs."""
         for node in self._program.application.nodes():
             wanted = isinstance(node, Source) and (node.generator if call == "Generate" else node.payload_length)
             if node.path == path and isinstance(node, Source) and wanted:
@@ -226,7 +226,7 @@ class CallRunner:
             return run.part(*part)
 
     def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.Reply, None, BucketState]:
-        """Request the bucket's committed states again: a failure of user code has spoilt the copy in memory."""
+        """Request the bucket's committed states again, because a failure of user code has spoilt the copy in memory."""
         if Version(call.version.counter, call.version.nonce) == EMPTY:
             return self._empty()
         yield pb.Reply(need_state=pb.NeedState(index=call.index, rollback=True))
@@ -275,7 +275,7 @@ def _ended(replies: Iterator[pb.Reply]) -> Generator[pb.Reply, None, None]:
 
 
 def failure_of(error: Exception) -> pb.Failure:
-    """Return an error that ends a call as a `Failure` for the client. A retry would not help for any of them."""
+    """Convert an error that has ended a call to a `Failure` for the client. A retry of the call is useless."""
     trace = ""
     if isinstance(error, DiagnosticError):
         finding = error.diagnostics[0]

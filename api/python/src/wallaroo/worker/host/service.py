@@ -27,7 +27,7 @@ class WorkerService:
         self._program, self._endpoints, self._calls = program, endpoints, calls
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
-        """Describe this worker. The reply is a failure if it does not fit the runtime, or hosts another topology."""
+        """Describe this worker. Reply with a failure if it does not fit the runtime, or has another topology."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
             protocol_min=PROTOCOLS[0],
@@ -57,7 +57,7 @@ class WorkerService:
         return replies if span is None else trace.within(span, replies)
 
     def SplitFrames(self, request: pb.SplitRequest, context: Any) -> pb.SplitReply:
-        """Return the lengths of the messages in bytes of a TCP source."""
+        """Cut bytes of a TCP source: return the lengths of their messages."""
         return self._calls.split(request)
 
     def Generate(self, request: pb.GenerateRequest, context: Any) -> pb.GenerateReply:

@@ -81,7 +81,7 @@ def is_wanted(environment: Mapping[str, str] = os.environ) -> bool:
 
 
 def service(application: str, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return environment variables that give the worker of an application a service name for its traces.
+    """Return the environment variables by which the traces of an application's worker get a service name.
 
     The result is empty if the environment has a service name, or no receiver of traces. A worker that hosts a library
     needs the variables, since it does not know the application.
@@ -222,7 +222,7 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
 
 
 def sampled_below(application: str) -> int:
-    """Return a bound for Java, which samples traces itself: it reports those whose id's last 8 bytes are below it."""
+    """Return a bound, with which Java samples: it reports a trace if the last 8 bytes of its id are below the bound."""
     provider = _provider(application)
     if provider is None:
         return 0
@@ -302,7 +302,7 @@ def _new_provider(application: str) -> "TracerProvider":
     from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
     class Ids(RandomIdGenerator):
-        """Generates random ids, except for micro-batches and their tasks."""
+        """Generates ids: those of `batch_ids` and `task_ids` for micro-batches and tasks, else random ones."""
 
         def generate_trace_id(self) -> int:
             wanted = getattr(_ids, "next", None)

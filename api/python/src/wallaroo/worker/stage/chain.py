@@ -206,7 +206,7 @@ class ChainWriter:
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k", checked: str = "") -> None:
-        """Write the code that passes a result on. A promise makes a dead letter of the message that `checked` names."""
+        """Write the code that passes a result on. If the result is a promise, the message in `checked` fails."""
         self._put(indent, f"if v{number} is None:")
         self._put(indent + 1, f"dropped[{number}] += 1")
         if checked:

@@ -51,7 +51,7 @@ Values = ValueCodec | CodedValues
 def read_messages(
     values: Values, frame: Frame, enters: Callable[[int], bool] | None = None
 ) -> tuple[list[Any], dict[int, Unread]]:
-    """Return a frame's messages, with None for unreadable messages, and by position an `Unread` for each None.
+    """Return a frame's messages. An unreadable message is None, and the second result has its `Unread` by position.
 
     Args:
         values: Reads the values.
@@ -92,7 +92,7 @@ def _unread(values: Values, data: bytes, error: BaseException) -> Unread:
 
 
 def values_of(node: pb.Node, own: ValueCodec) -> Values:
-    """Return the writer and reader of messages for a node at which they leave or enter a stage.
+    """Return the object that writes and reads messages for a node where messages leave or enter a stage.
 
     Raises:
         FrameError: The node names a codec that this worker does not have.
@@ -138,6 +138,6 @@ class SendExit(KeyedExit):
         self.take(value, sequence, key, time)
 
     def columns(self, more: Sequence[int], timestamp_ms: int) -> dict[str, Any]:
-        """Return the arguments of `frame_of` for the encoding and for the times `more`, if the frames have times."""
+        """Return the arguments of `frame_of` for encoding and times. `more` has the times, if the frames need times."""
         times = more if self._has_times else ()
         return {"encoding": self._codec.encoding, "timestamp_ms": timestamp_ms, "times": times}

@@ -91,7 +91,7 @@ class KeyExit:
         self.slots.clear()
 
     def slot(self, key: Any, message: Any, sequence: int) -> Slot | None:
-        """Return the slot of a key that is not in `slots`. For an invalid key make a dead letter, and return None."""
+        """Return the functions that add a message to a key's bucket. For an invalid key make a dead letter."""
         # 1, True and 1.0 are equal, so only keys of exact type int may use the cache for ints.
         kind = type(key)
         if kind is int and key in self._int_slots:
@@ -170,7 +170,7 @@ class SinkExit:
         self.sequences.clear()
 
     def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
-        """Return the bytes of a result that is long, or neither str nor bytes; None if it became a dead letter."""
+        """Return the bytes of an unusual result (long, or neither str nor bytes); None if it became a dead letter."""
         if isinstance(result, str):
             try:
                 result = str.encode(result)
@@ -208,7 +208,7 @@ class SinkExit:
         return list(map(len, parts)), b"".join(parts)
 
     def _drop_unencodable(self) -> None:
-        """Make dead letters of texts with lone surrogates. They contain the encoder's result, not the message."""
+        """Make dead letters of results that UTF-8 cannot encode. The letters show these results, not the messages."""
         kept: list[tuple[Any, int]] = []
         for value, sequence in zip(self.values, self.sequences, strict=True):
             try:
@@ -221,7 +221,7 @@ class SinkExit:
 
 
 class KeyedExit:
-    """Collects messages that have a key, and each a further item (time or headers), which the subclass writes."""
+    """Collects messages, each with a key and a further item (a time, or headers). The subclass writes this item."""
 
     has_keys = True
 
@@ -251,7 +251,7 @@ class KeyedExit:
         put_in_order(self._sequences, self._values, self._keys, self._more)
 
     def columns(self, more: Sequence[Any], timestamp_ms: int) -> dict[str, Any]:
-        """Return the further arguments of `frame_of` that write the items `more` as a column."""
+        """Return the arguments with which `frame_of` writes the items `more` as a column."""
         raise NotImplementedError
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:

@@ -16,7 +16,7 @@ Words = list[int] | memoryview
 
 
 class InFlight:
-    """The in-flight file of a stream of calls, mapped into memory. Without a file, its words are only a list.
+    """The in-flight file of a stream of calls, mapped into memory as `words`. Without a file, `words` is only a list.
 
     Attributes:
         words: Index of the call, ordinal plus 1 of the message in flight or 0, process id, keys of visits and ticks.
@@ -55,7 +55,7 @@ class InFlight:
             os._exit(1)
 
     def note(self, text: str) -> None:
-        """Record in words which work is done while no message is in user code, e.g. that a state is read."""
+        """Write a text about the work that is done while no message is in user code, e.g. that a state is read."""
         if self._map is not None and len(self._map) > BYTES:
             data = text.encode("utf-8", "backslashreplace")[:NOTE_BYTES].decode("utf-8", "ignore").encode()
             self._map[BYTES:] = data.ljust(NOTE_BYTES, b"\0")

@@ -44,12 +44,12 @@ class RecordExit(KeyedExit):
         return True
 
     def columns(self, more: Sequence[bytes], timestamp_ms: int) -> dict[str, Any]:
-        """Return the argument of `frame_of` for the headers `more`, which hold the partitions."""
+        """Return the arguments of `frame_of` for the headers `more`, in which the partitions are."""
         return {"timestamp_ms": timestamp_ms, "headers": more if any(more) else ()}
 
 
 def _parts(result: Any) -> tuple[bytes | None, bytes, bytes]:
-    """Return value and key of an encoder's result, and the headers of the frame that hold its partition."""
+    """Return value and key of an encoder's result, and its partition as bytes of headers; empty if it has none."""
     value, key, partition = result, None, None
     if isinstance(result, tuple):
         value, key, partition = result if len(result) == 3 else (*result, None)

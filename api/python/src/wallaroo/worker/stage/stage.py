@@ -94,7 +94,7 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """Run a call in this context: its messages are recorded in `flight`, those of `skips` are skipped.
+        """Open the context of one call: `flight` records its messages, and messages of `skips` are skipped.
 
         At the end wait for the commits that user code has deferred.
 
@@ -162,7 +162,7 @@ class Stage:
         return list(self.outputs(index, timestamp_ms))
 
     def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
-        """Yield the arguments that only some loops have: the keys and the times of messages."""
+        """Yield the arguments that only some generated loops take: the keys and the times of messages."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
             yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
@@ -172,7 +172,7 @@ class Stage:
         yield [times[position] for position in positions]
 
     def order(self) -> None:
-        """Sort the messages of each exit by sequence: window steps run after the other steps, so theirs come last."""
+        """Sort the messages of each exit by sequence, because window steps add theirs after all other steps."""
         if self.windows and len(self.windows) + len(self.states) > 1:
             for exit_ in self._exits:
                 exit_.order()
@@ -192,7 +192,10 @@ class Stage:
         return _replaced_item(self._globals, f"f{number}", run)
 
     def guarded(self, number: int, after: Callable[[Any, Any], object]) -> AbstractContextManager[object]:
-        """Call `after` with result and state of each state computation. An exception of `after` fails the message."""
+        """Call `after(result, state)` after each call of a step's function, while the context is open.
+
+        If `after` raises an exception, the message fails.
+        """
         plain = self._globals[f"f{number}"]
 
         def run(message: Any, state: Any) -> Any:
@@ -264,7 +267,7 @@ class Stage:
         return links
 
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
-        """Make entries and exits, and return the functions and objects that the loops use, by their names there."""
+        """Make entries and exits. Return the functions and objects that the loops use, by their names in the loops."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
         names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned, "FIT": FIT}
         names |= {"is_promise": is_promise, "promised": promised, "copied": self.codec.copy, "times_of": self.box.times}
@@ -324,7 +327,7 @@ class Stage:
     def _add_key(
         self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, *, names: dict[str, Any]
     ) -> None:
-        """Add a KEY node. If its step is of another program, the key is the message's own, or empty."""
+        """Add a KEY node. If it has no partition function, messages bring a key, or all have the empty key."""
         name = node.path if step is None else step.name
         partition = step.state.partition if step is not None and step.state is not None else None
         key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box, is_own=partition is None)
@@ -351,7 +354,7 @@ class Stage:
 
 
 def not_hosted(what: str, path: str) -> Diagnostic:
-    """Return W403 for a call or stage that names a node which the program of this worker does not have."""
+    """Return W403 for a call or stage that names a node of which this worker's program has no code."""
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 

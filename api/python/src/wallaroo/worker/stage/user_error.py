@@ -1,4 +1,4 @@
-"""The functions that a stage's loops call if user code fails or returns an unusual result."""
+"""The functions that a stage's generated loops call if user code fails or returns an unusual result."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from wallaroo.worker.value.result import LIST_EXPECTED, listed
 def fail_of(
     box: LetterBox, node: pb.Node, step: str, code: str = "C501", *, is_payload: bool = False
 ) -> Callable[[Any, int, BaseException], None]:
-    """Return a function for loops: it makes a dead letter of a message on which user code raised an error."""
+    """Return a function for the generated loops: it makes a dead letter of a message on which user code failed."""
     path, add = node.path, box.add
 
     def fail(message: Any, sequence: int, error: BaseException) -> None:
@@ -23,7 +23,7 @@ def fail_of(
 
 
 def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-    """Return a function for loops: it returns the messages in a result. A wrong result becomes a dead letter."""
+    """Return a function for the generated loops: it returns a result's messages. A wrong result is a dead letter."""
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
@@ -36,7 +36,7 @@ def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
 
 
 def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
-    """Return a function for loops: it returns a key as bytes. A message with a wrong key becomes a dead letter."""
+    """Return a function for the generated loops: it returns a key as bytes. If the key is wrong, the message fails."""
     path, add = node.path, box.add
 
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:

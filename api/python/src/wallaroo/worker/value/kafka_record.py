@@ -78,7 +78,7 @@ def _fault(record: KafkaRecord) -> str:
 
 
 def reading(source: Source) -> Source:
-    """Return the source with a decoder of bytes, which frames have. A decoder of `KafkaRecord` objects is wrapped."""
+    """Return the source with a decoder that takes bytes of frames: a decoder of `KafkaRecord` objects is wrapped."""
     decode: Callable[[Any], Any] | None = source.decode
     if source.fields.get("content") != RECORD or decode is None:
         return source

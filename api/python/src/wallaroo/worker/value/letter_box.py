@@ -133,7 +133,7 @@ class LetterBox:
         is_payload: bool = False,
         trace: str = "",
     ) -> None:
-        """Make a dead letter of a message. Its code and text are those of a diagnostic."""
+        """Make a dead letter of a message, with code and text of the diagnostic `finding`."""
         encoding, data = (PLAIN, bytes(message)) if is_payload else self._input(message)
         if len(data) + len(key or b"") > MAX_VALUE_BYTES:
             data = b""  # the input is too large: write the letter without it
@@ -200,7 +200,7 @@ def too_large(step: str, size: int, key_size: int = 0, split: str = SPLIT) -> Di
 
 
 def preview(message: Any) -> str:
-    """Return a message in readable form, at most 200 characters, without addresses."""
+    """Return a message in readable form, at most 200 characters, without addresses of memory."""
     is_flat = isinstance(message, (str, bytes))
     try:
         text = repr(message[:PREVIEW_CHARACTERS] if is_flat else message)

@@ -41,7 +41,7 @@ class Template(NamedTuple):
 
 
 class _Plain:
-    """An example of a plain class. A class whose objects have another size keeps data outside of `__dict__`."""
+    """An example of a plain class. If objects of a class have another size, they keep data outside of `__dict__`."""
 
 
 _templates: dict[type, Template | None] = {}

@@ -27,7 +27,7 @@ def shown_json(value: Any) -> bytes:
 
 
 class _Walk:
-    """Converts one value. It counts the objects in the value, so that it ends even if the value refers to itself."""
+    """Converts one value. Limits of depth and number of objects end the conversion if the value refers to itself."""
 
     def __init__(self) -> None:
         self._left = MOST_VALUES

@@ -46,7 +46,7 @@ def _path(value: Any, reason: str) -> str:
 
 
 def is_refused(value: Any, reason: str) -> bool:
-    """Return whether pickle refuses a value for this reason."""
+    """Return whether pickle refuses a value with the error text `reason`."""
     try:
         pickle.dumps(value, 5)
     except BaseException as error:

@@ -1,4 +1,4 @@
-"""Cuts the bytes of a TCP source into payloads. The user's decoder must agree on the length in each new header."""
+"""Cuts the bytes of a TCP source into payloads. For each new header the user's decoder must confirm the length."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ class LineReader:
     def payloads(
         self, data: bytes, count: int, sequence: int, enter: Callable[[int], bool]
     ) -> tuple[list[bytes], list[int]]:
-        """Return lines without line breaks and their sequence numbers, as `WireReader.payloads`; never calls `enter`.
+        """Return the lines without line breaks, and their sequence numbers. `enter` is never called.
 
         Raises:
             FrameError: The bytes are not `count` complete lines.
@@ -94,7 +94,7 @@ class WireReader:
         return payloads, sequences if sequences is not None else list(range(sequence, number))
 
     def split(self, data: bytes, max_message_bytes: int) -> tuple[list[int], int]:
-        """Return the lengths of the complete messages at the start of `data`, and of the next message, or 0 if unknown.
+        """Return the lengths of the complete messages in `data`, and of the message after them (0 if unknown).
 
         Raises:
             HeaderError: The decoder fails on a header.

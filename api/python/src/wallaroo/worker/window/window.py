@@ -25,7 +25,7 @@ class Failed(NamedTuple):
 
 
 class Stuck(NamedTuple):
-    """Stands for a result: the key was reset, since a time far ahead had made all later messages late. Code: C524."""
+    """Stands for a result: the key begins again, because a time far ahead had made all later messages late (C524)."""
 
     latest: int
 
@@ -94,7 +94,7 @@ class WindowState:
 
     @classmethod
     def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[Any, Any]) -> "WindowState":
-        """Return the state that has these fields, a result of `fields`, and these accumulators."""
+        """Return a saved state: its accumulators, and the other fields as `fields` returned them."""
         state = cls(key)
         state.first, state.latest, state.oldest, state.has_begun, state.silent, state.is_late = fields
         state.panes = panes
@@ -132,7 +132,7 @@ class Window(ABC):
         """Add a message to the state of its key. An exception of `update` is passed on, and spoils the state."""
 
     def due(self, state: WindowState) -> int:
-        """Return the time of the first tick that emits a window; EARLIEST if the silence begins at the next tick."""
+        """Return the time of the first tick that emits a window; EARLIEST if the key's silence has not yet begun."""
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     @abstractmethod
@@ -164,7 +164,7 @@ class Window(ABC):
 
 
 class TimedWindow(Window):
-    """Windows that end at a time: the base class of range windows and sessions."""
+    """Windows that time ends, not a count: the base class of range windows and sessions."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any], delay_ms: int, patience_ms: int) -> None:
         super().__init__(aggregation, patience_ms)
@@ -217,7 +217,7 @@ class TimedWindow(Window):
         return emitted
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
-        """Return whether messages of a key have been late for `patience`. With event time only ticks decide this."""
+        """Return whether a key has got only late messages for the time `patience`. With event time, return False."""
         if self.is_event or state.silent is None or not self._is_late(state, time):
             return False
         return time >= state.silent + self.patience
@@ -259,7 +259,7 @@ class TimedWindow(Window):
 
 
 class RangeWindow(TimedWindow):
-    """The windows of a step whose windows have a fixed length of time, and may overlap."""
+    """The range windows of one step: each has the same length of time, and they may overlap."""
 
     def __init__(self, aggregation: Any, window: Mapping[str, Any]) -> None:
         self.range: int = window["range_ms"]
@@ -336,7 +336,7 @@ class RangeWindow(TimedWindow):
 
 
 class CountWindow(Window):
-    """The windows of a step whose windows have a fixed number of messages. `WindowState.oldest` counts them."""
+    """The count windows of one step: each has the same number of messages. `WindowState.oldest` counts messages."""
 
     waits = True
 
