@@ -104,7 +104,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _fault(member: Member) -> str:
-    """Return the reason why an entry of the manifest is wrong, or an empty text."""
+    """Return the reason why the manifest's entry for a member is wrong; empty if it is right."""
     name = member.name
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_possible(name):
         return f"a name in its manifest is not usable: {str(name)[:80]!r}"

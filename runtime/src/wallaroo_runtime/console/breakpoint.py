@@ -16,7 +16,7 @@ BROKEN_OFF = "broken off at a breakpoint"
 
 
 class Debugging:
-    """A handler of `breakpoint()` that opens the debugger, until the user has left it.
+    """Handles calls of `breakpoint()`: opens the debugger, unless the user has already left it.
 
     Args:
         is_stopped: Returns whether a signal has asked the command to end. Then breakpoints have no effect.
@@ -45,7 +45,7 @@ class Debugging:
         return self.is_over
 
     def check(self) -> None:
-        """End the command if the user has left the debugger. For the worker this is only a message that failed.
+        """End the command if the user has left the debugger, since the worker would only count a failed message.
 
         Raises:
             KeyboardInterrupt: The debugger was left.
