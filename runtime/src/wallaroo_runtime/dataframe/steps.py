@@ -202,7 +202,7 @@ class Steps:
         return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), kept_states(self._topology))
 
     def read_states(self, session: SparkSession, checkpoint: str | PathLike[str], part: int | None = None) -> DataFrame:
-        """Return the states of a streaming query after its last micro-batch, as `states` does. The query may run.
+        """Return the states of a streaming query, which may run, after its last micro-batch; columns as in `states`.
 
         A query with a new checkpoint that begins with these states continues the old query, with other partitions too.
 
