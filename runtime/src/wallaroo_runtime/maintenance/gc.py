@@ -121,7 +121,7 @@ def _children(directory: Path) -> list[Path]:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Lock an unused file or directory during the block, which removes it if True is yielded.
+    """Lock an unused file or directory during the block. If True is yielded, the block may remove it.
 
     False means that a process holds the lock, or has used the entry since it was found.
     """

@@ -52,7 +52,7 @@ class Pruned:
 
 
 def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
-    """Remove chosen dead letters of published micro-batches. If the process is killed, a repetition removes the rest.
+    """Remove chosen dead letters of published micro-batches. If the process is killed, the next prune removes the rest.
 
     Args:
         checkpoint: The checkpoint directory, or the directory of a remote egress.
@@ -98,7 +98,7 @@ def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool
 
 
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that says whether a file of dead letters may be changed, since no run writes to it again.
+    """Return a function that says whether a file of dead letters may be changed: no run may write to it again.
 
     This is for checkpoints that have been in real-time mode.
     """
