@@ -95,7 +95,7 @@ def query_causes(query: StreamingQuery) -> list[Cause]:
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that do not only carry another error, outermost first; if all do, return all."""
+    """Return the causes that do not only wrap another error, outermost first; if all are wrappers, return all."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 

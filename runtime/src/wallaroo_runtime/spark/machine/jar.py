@@ -30,7 +30,7 @@ def packed_jar() -> Path:
 
 
 def operator_jar() -> Path:
-    """Return the path of the jar.
+    """Return the path of the jar with the runtime's Java classes.
 
     Raises:
         RunError: R758 if the jar is missing, or was not built from the sources of this checkout.
