@@ -76,7 +76,7 @@ class ArchiveManifest:
         return sum(member.bytes for member in self.members)
 
     def check(self) -> None:
-        """Check the limits for archives: readers refuse a manifest that exceeds them.
+        """Check that the manifest keeps the limits for archives. Readers refuse an archive beyond these limits.
 
         Raises:
             ValueError: The text has the reason.
@@ -118,7 +118,7 @@ def _fault(member: Member) -> str:
 
 
 def _is_possible(name: str) -> bool:
-    """Return whether a file can have this name. A name that is too long or is not Unicode is impossible."""
+    """Say whether a file of this name can exist: the name is Unicode, and no part of it is too long."""
     try:
         return all(len(part.encode()) <= MAX_PART_BYTES for part in _parts(name))
     except UnicodeEncodeError:

@@ -218,7 +218,7 @@ def bad(path: Path, reason: str, fix: str) -> RunError:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason why a file cannot be read as a text for people.
+    """Return in words the reason why a file cannot be read.
 
     Example:
         >>> reason_of(FileNotFoundError(2, "No such file or directory", "expected.txt"))

@@ -88,7 +88,7 @@ def _end_of_text(line: str, start: int) -> int:
 
 
 def _bytes(word: str) -> bytes:
-    """Return the bytes that a word means."""
+    """Return the bytes that a word of a line stands for."""
     if word.startswith(QUOTE):
         return str(json.loads(word)).encode("utf-8", "surrogateescape")
     return bytes.fromhex(word.removeprefix(HEX)) if word.startswith(HEX) else word.encode("utf-8", "surrogateescape")
@@ -101,7 +101,7 @@ def _word(data: bytes) -> str:
 
 
 def _value(data: bytes, text: str | None = None) -> str:
-    """Return the bytes of a value as the last words of a line."""
+    """Return the value of a record as the last words of a line."""
     text = _plain(data) if text is None else text
     if text is None:
         return HEX + data.hex()

@@ -56,7 +56,7 @@ class Debugging:
 
 
 class _Debugger(Pdb):
-    """Python's debugger. But `q` and Ctrl-C at its prompt end the command, not only the function that is debugged."""
+    """Python's debugger. But `q` and Ctrl-C at its prompt end the `wallaroo` command, not only the user's function."""
 
     def __init__(self, debugging: Debugging) -> None:
         super().__init__(nosigint=True)  # after the debugger's command `c`, our command handles Ctrl-C
@@ -74,7 +74,7 @@ class _Debugger(Pdb):
             self.set_quit()
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """Show no further prompt if a signal came while a command ran."""
+        """After a command of the debugger, show no further prompt if a signal came meanwhile."""
         if not self._debugging.is_over and self._debugging.is_left():
             self.set_quit()
         return stop or self._debugging.is_over

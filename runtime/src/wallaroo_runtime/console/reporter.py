@@ -109,7 +109,7 @@ def printable(text: str) -> str:
 
 
 def _of_this_run(snapshot: Snapshot) -> str:
-    """Return the numbers of this run as the end of a line; empty if no earlier run has used the checkpoint."""
+    """Return the numbers of this run alone, as the end of a line of totals; empty if there was no earlier run."""
     run = snapshot.run
     if not run or run["messages_in"] == snapshot.messages_in and run["messages_out"] == snapshot.messages_out:
         return ""

@@ -243,7 +243,7 @@ def _difference(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 
 
 def has_logs(properties: str) -> bool:
-    """Say whether an operator of Spark has states of an application of ours, from the operator's metadata."""
+    """Say from the metadata of an operator of Spark whether it has states of a Wallaroo application."""
     return [each["stateName"] for each in json.loads(properties)["stateVariables"]] == [LOG]
 
 

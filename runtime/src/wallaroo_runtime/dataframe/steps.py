@@ -243,7 +243,7 @@ class Steps:
         return states.sparkSession.createDataFrame(shown, "name STRING, key BINARY, value STRING")
 
     def each(self, **writes: Write) -> Write:
-        """Return a function for `foreachBatch` that passes the rows of each sink, and the dead letters, to a function.
+        """Return a function for `foreachBatch`. It passes the rows of each sink, and the dead letters, to a function.
 
         A micro-batch is computed once. A dead letter that ends the query does so before the first function is called.
 

@@ -146,7 +146,7 @@ def _prune(
 
 
 def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:
-    """Write the files of a micro-batch and partition again without the chosen letters. Return the saved bytes."""
+    """Write the files of one micro-batch and partition again without the chosen letters. Return the saved bytes."""
     batch, partition = group[0][:2]
     number, contents = 0, []
     for _, _, _, path in group:

@@ -165,7 +165,7 @@ class LocalPeer(Peer):
         return self._pid() is not None
 
     def _pid(self) -> int | None:
-        """Return the pid in the status if that process is alive."""
+        """Return the pid in the status of the peer; None if the process with this pid has ended."""
         process = alive(self.status())
         return process.pid if process else None
 

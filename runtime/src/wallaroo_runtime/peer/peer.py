@@ -61,7 +61,7 @@ class Peer:
         """
 
     def attach(self, request: Request) -> None:
-        """Make this process the driver of the peer, and send the configuration. A further call changes it.
+        """Make this process the driver of the peer, and send the configuration, which further calls may change.
 
         Raises:
             RunError: R617, R641, R642, R643, R647, R648 or R649 if the peer cannot serve this driver; the error with

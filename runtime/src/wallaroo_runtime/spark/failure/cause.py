@@ -89,7 +89,7 @@ def causes_of(error: BaseException | str) -> list[Cause]:
 
 
 def query_causes(query: StreamingQuery) -> list[Cause]:
-    """Return the causes of the error that has stopped a query; empty if no error has."""
+    """Return the causes of the error that has stopped a query; empty if there is no such error."""
     error = query._jsq.exception()
     return _expanded(_java_causes(error.get())) if error.isDefined() else []
 
