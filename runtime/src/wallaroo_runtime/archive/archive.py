@@ -49,7 +49,7 @@ _MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def this_platform() -> str:
-    """Return the name of this machine's platform in archives, e.g. `linux-amd64`."""
+    """Return the name by which archives call the platform of this machine, e.g. `linux-amd64`."""
     machine = platform.machine()
     return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
 
@@ -90,7 +90,7 @@ def read_archive(path: Path) -> Archive:
 
 
 def other_release(path: Path, reason: str, expected: str) -> RunError:
-    """Return the error that another release has packed an archive (R655)."""
+    """Return the error for an archive that another release of Wallaroo has packed (R655)."""
     reason = f"it was packed for another release; {reason}; this runtime knows {expected}"
     return RunError.of("R655", USAGE, path=path, reason=reason)
 
@@ -249,7 +249,7 @@ class _Header(tarfile.TarInfo):
 
 
 class _Reader:
-    """Reads the members of an archive in order. The iterator of `files` sets `manifest` before its first member."""
+    """Reads the members of an archive in order. `manifest` is set when `files` yields the first member."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -287,7 +287,7 @@ class _Reader:
 
     @staticmethod
     def _allowed(entry: tarfile.TarInfo, member: Member | None) -> Member:
-        """Return the manifest's description of a member. Refuse a member that differs from it."""
+        """Return the description of a member in the manifest. Refuse a member that does not match its description."""
         if member is None:
             raise broken(reason=f"{entry.name[:80]!r} is not in its manifest, or is there twice")
         if not entry.isreg() or entry.issparse():

@@ -76,7 +76,7 @@ class ArchiveManifest:
         return sum(member.bytes for member in self.members)
 
     def check(self) -> None:
-        """Check the limits for archives: readers refuse a manifest that exceeds them.
+        """Check that the manifest keeps the limits for archives. Readers refuse an archive beyond these limits.
 
         Raises:
             ValueError: The text has the reason.
@@ -104,7 +104,7 @@ def _parts(name: str) -> list[str]:
 
 
 def _fault(member: Member) -> str:
-    """Return the reason why an entry of the manifest is wrong, or an empty text."""
+    """Return the reason why the manifest's entry for a member is wrong; empty if it is right."""
     name = member.name
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not _is_possible(name):
         return f"a name in its manifest is not usable: {str(name)[:80]!r}"
@@ -118,7 +118,7 @@ def _fault(member: Member) -> str:
 
 
 def _is_possible(name: str) -> bool:
-    """Return whether a file can have this name. A name that is too long or is not Unicode is impossible."""
+    """Say whether a file of this name can exist: the name is Unicode, and no part of it is too long."""
     try:
         return all(len(part.encode()) <= MAX_PART_BYTES for part in _parts(name))
     except UnicodeEncodeError:

@@ -119,7 +119,7 @@ class Case:
         return payloads
 
     def payload(self, kind: str, line: str) -> bytes:
-        """Return the message that a line of an input file of this kind describes."""
+        """Return the message in a line of an input file: the bytes of its digits if `kind` is `hex`, else its text."""
         return bytes.fromhex(line) if kind == "hex" else line.encode()
 
     def arguments(self, addresses: Iterable[str] = ADDRESSES, out: str = "127.0.0.1:7002") -> list[str]:
@@ -130,7 +130,7 @@ class Case:
         return [*(["--in", sources] if sources else []), "--out", out]
 
     def expected_file(self, language: str) -> Path:
-        """Return the path of the file with the expected lines."""
+        """Return the path of the file with the expected output of a program in a language."""
         own = self.folder / f"expected.{language}.txt"
         return own if own.exists() else self.folder / "expected.txt"
 
@@ -218,7 +218,7 @@ def bad(path: Path, reason: str, fix: str) -> RunError:
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason why a file cannot be read as a text for people.
+    """Return in words the reason why a file cannot be read.
 
     Example:
         >>> reason_of(FileNotFoundError(2, "No such file or directory", "expected.txt"))

@@ -53,7 +53,7 @@ def record_line(record: KafkaRecord) -> str:
 
 
 def topic_and_key(line: str) -> tuple[str, ...]:
-    r"""Return the topic and the key of a line as they are written there. Lines of a case are ordered by them.
+    r"""Return topic and key in the line of a record, as written there. A case compares lines of one key in their order.
 
     Example:
         >>> topic_and_key('notes "two words" more'), topic_and_key("notes"), topic_and_key('notes "')
@@ -66,7 +66,7 @@ def topic_and_key(line: str) -> tuple[str, ...]:
 
 
 def _words(line: str) -> list[str]:
-    """Split a line at spaces outside quotes. Spaces in a row give empty words: joined, they are the same text."""
+    """Split a line at spaces outside quotes. Further spaces give empty words, so that joining restores the line."""
     words, start, at = [], 0, 0
     while at < len(line):
         if line[at] == QUOTE and (at == start or line[at - 1] == "="):
@@ -79,7 +79,7 @@ def _words(line: str) -> list[str]:
 
 
 def _end_of_text(line: str, start: int) -> int:
-    """Return the end of the JSON string that begins at a column."""
+    """Return the column after the JSON string that begins at column `start`."""
     try:
         return json.JSONDecoder().raw_decode(line, start)[1]
     except ValueError:
@@ -88,7 +88,7 @@ def _end_of_text(line: str, start: int) -> int:
 
 
 def _bytes(word: str) -> bytes:
-    """Return the bytes that a word means."""
+    """Return the bytes that a word of a line stands for."""
     if word.startswith(QUOTE):
         return str(json.loads(word)).encode("utf-8", "surrogateescape")
     return bytes.fromhex(word.removeprefix(HEX)) if word.startswith(HEX) else word.encode("utf-8", "surrogateescape")
@@ -101,7 +101,7 @@ def _word(data: bytes) -> str:
 
 
 def _value(data: bytes, text: str | None = None) -> str:
-    """Return the bytes of a value as the last words of a line."""
+    """Return the value of a record as the last words of a line."""
     text = _plain(data) if text is None else text
     if text is None:
         return HEX + data.hex()

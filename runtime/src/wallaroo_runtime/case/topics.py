@@ -54,7 +54,7 @@ def steps(path: Path) -> Iterator[Step]:
 
 
 def record_of(line: str, number: int, source: str) -> KafkaRecord:
-    """Return the record that a line describes. The error names the line's number and source.
+    """Return the record that a line describes. In the error, `number` and `source` say where the line is.
 
     Raises:
         RunError: R721 if the line is no record.

@@ -137,28 +137,28 @@ class Checkpoint:
         return opened
 
     def _change(self, **fields: Any) -> None:
-        """Change fields of the record, and write it."""
+        """Change fields of the checkpoint's record (`application.json`), and write the record."""
         changed = replace(self.manifest, **fields)
         if changed != self.manifest:
             self.manifest = changed
             write_manifest(self.directory, changed)
 
     def record(self, service: str, store: str) -> None:
-        """Record the id of the journal or outbox of a remote service, to which the checkpoint refers from now on."""
+        """Record the id of a remote service's journal or outbox, so that later runs accept no other."""
         self._change(services={**self.manifest.services, service: store})
 
     def record_journal(self, journal: str) -> None:
-        """Record the id of the local journal, to which the checkpoint refers from now on."""
+        """Record the id of the local journal, so that later runs accept no other."""
         self._change(journal=journal)
 
     @property
     def topic_ids(self) -> dict[str, str]:
-        """The ids of the topics that were read, by the path of the Kafka source. Unknown ids are left out."""
+        """The ids of the topics that were read, by the path of their Kafka source. Unknown ids are left out."""
         topics = self.manifest.topics
         return {path: topics[port] for path, port in self.manifest.ports.parts.items() if port in topics}
 
     def record_topics(self, ids: Mapping[str, str]) -> None:
-        """Record the ids of the topics that are read from now on, by path of the source. Empty ids are left out."""
+        """Record the ids of the topics that are read from now on, by the path of their source. Leave out empty ids."""
         topics = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
         self._change(topics={**self.manifest.topics, **topics})
 
@@ -167,7 +167,7 @@ class Checkpoint:
         return self.manifest.plan(self.topology)
 
     def check_published(self, published: Published) -> None:
-        """Check that Spark's checkpoint fits a remote outbox, when the egress has reported its last micro-batch.
+        """Check that Spark's checkpoint fits a remote outbox, whose last published micro-batch the egress has reported.
 
         Raises:
             RunError: R698 if they do not belong together.
@@ -196,7 +196,7 @@ class Checkpoint:
         self.accepted = repeated
 
     def _continue(self, former: Manifest, remote: RemoteOptions) -> None:
-        """Prepare to continue where the last run ended. The record is not written before all changes are accepted."""
+        """Prepare to continue where the last run ended. Write the record only after the check of all changes."""
         check_known(self.directory, former.services, remote)
         self.continues = True
         if former.goka == PENDING:  # a killed run may have left a part of the first states
@@ -225,7 +225,7 @@ class Checkpoint:
         return "egress" in self.manifest.services
 
     def record_taken_over(self, batch: int) -> None:
-        """Record that micro-batch `batch`, without output, has stored the tables of Goka's processors as states."""
+        """Record that micro-batch `batch`, which has no output, has stored the values of Goka's tables as states."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
@@ -237,7 +237,7 @@ class Checkpoint:
             check_journal(self.path / "journal", journal, plan or [])
 
     def _check_spark(self, published: Published) -> list[Any]:
-        """Check that Spark's checkpoint fits the outbox. Return the end of the last planned micro-batch by source."""
+        """Check that Spark's checkpoint fits the outbox. Return the offsets at which its last planned batch ends."""
         files = self._spark_files(published)
         plan = files.check()
         self.repairs += files.repairs
@@ -262,7 +262,7 @@ class Checkpoint:
             raise RunError.of("R790", left=f"checkpoint {self.directory}: {left}; {listed(changes)}", other="")
 
     def _note_batch(self) -> None:
-        """Note in the record which micro-batch a changed program processes again although output of it was sent.
+        """Note in the record the micro-batch that a changed program processes again although output of it was sent.
 
         A remote egress reports later whether it has published the micro-batch. If not, `check_published` removes the
         note.
@@ -298,7 +298,7 @@ def check_program(directory: Directory, topology: Topology, mode: str, *, accept
 
 
 def _check_begun(former: Manifest, begun: Manifest, directory: Directory) -> None:
-    """Refuse a run that needs a new checkpoint, because application, mode or the use of Goka's data differ.
+    """Refuse a run that needs a new checkpoint: it has another application or mode, or begins with Goka's data.
 
     Args:
         former: The record of the existing checkpoint.

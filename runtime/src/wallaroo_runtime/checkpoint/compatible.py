@@ -106,7 +106,7 @@ def _symbol(topology: Topology, step: Step) -> str:
 
 
 def _state_findings(before: Topology, topology: Topology, path: str) -> Iterator[Diagnostic]:
-    """Yield a finding (R605) for each state of another class, and for each pair of languages."""
+    """Yield a finding (R605) for each state of another class, and for each change of language, e.g. Python to Go."""
     known, languages = before.states(), set[tuple[str, str]]()
     for name, step in topology.states().items():
         if name not in known:

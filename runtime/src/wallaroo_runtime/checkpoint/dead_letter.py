@@ -38,7 +38,7 @@ class StoredLetter:
     Attributes:
         id: `<batch>-<partition>-<number>`. It stays the same if other dead letters are removed.
         record: The dead letter as the worker has reported it.
-        written: Time at which the last letter was written to its file, in seconds since 1970.
+        written: Time of the last write to the letter's file, in seconds since 1970.
     """
 
     id: str
@@ -66,7 +66,7 @@ Choice = Callable[[pb.DeadLetter], bool]
 
 
 def letter_folder(text: str) -> Path:
-    """Return the directory with the dead letters that a user names on a command line.
+    """Return the directory whose dead letters a command shows or changes, from the text that the user gave.
 
     Args:
         text: A checkpoint, a program that was run, the name of a run, or the directory of a remote egress.
@@ -128,7 +128,7 @@ def letter_files(folder: Path) -> list[LetterFile]:
 
 
 def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
-    """Yield the letters of sorted files, except for those that were removed: they are empty values, so ids stay.
+    """Yield the letters in sorted files. A removed letter is an empty value there, so later letters keep their ids.
 
     Raises:
         RunError: R698 if a file is damaged.
@@ -188,7 +188,7 @@ def latest_letters(checkpoint: Path, count: int, choose: Choice, most: int = 10_
 
 
 def _letter_key(key: bytes) -> str:
-    """Return a key as a text for people: a key of 8 bytes that is no text as the integer that it encodes."""
+    """Return a key as text for people. A key of 8 bytes that is not a text is shown as an integer."""
     text = shown_key(key)
     return str(int.from_bytes(key, "big")) if len(key) == NUMBER_BYTES and text.startswith("0x") else text
 

@@ -55,7 +55,7 @@ def find_directory(text: str) -> Path:
 
 
 def running_directory(name: str) -> Path | None:
-    """Return the checkpoint of the running application with a name; None if no such application runs.
+    """Return the checkpoint of the running application with this name; None if no such application runs.
 
     Raises:
         RunError: R715 if several run.
@@ -68,7 +68,7 @@ def running_directory(name: str) -> Path | None:
 
 
 def what_runs() -> str:
-    """Return a text for the end of an error that lists the running applications; empty if none runs."""
+    """Return the end of an error's text: a list of the running applications; empty if none runs."""
     names = sorted({f'"{each["application"]}"' for each in running()})
     return f"; these run: {', '.join(names)}" if names else ""
 
@@ -87,7 +87,7 @@ def _of_program(text: str, app: Path) -> Path | None:
 
 
 def _program(text: str, path: Path) -> Path | None:
-    """Return the file or directory of the program that a text names; without one, `path` if it exists, or None."""
+    """Return the file or directory of the program that a text names. If there is none: `path` if it exists, or None."""
     try:
         return Path(resolve(text).path)
     except RunError as error:

@@ -22,7 +22,7 @@ from wallaroo_runtime.storage.progress import Progress, progress_in
 
 
 def waiting_ports(changes: Iterable[Change], *versions: Ports) -> set[int]:
-    """Return the ports of the sinks whose output must be delivered before the changes are safe.
+    """Return the ports of the sinks whose output must be delivered before these changes of a program are safe.
 
     Args:
         versions: The ports of the old version, for sinks that are gone, and of the new one, for sinks that differ.
@@ -56,7 +56,7 @@ class Drain:
         return cls(path, directory, manifest.spark, remote, Hold(remote, manifest.name, manifest.id, manifest.services))
 
     def left(self, gone_sinks: Collection[int]) -> str:
-        """Return the unfinished work in words; empty if all is done. In this case the gateways accept no more messages.
+        """Return the unfinished work in words, or an empty text. In the second case, gateways accept no more messages.
 
         Args:
             gone_sinks: Ports of the sinks whose output will no longer be delivered.
@@ -114,7 +114,7 @@ class Drain:
         return progress_in(self.directory, f"{self.spark}/")
 
     def look(self, gone_sinks: Collection[int]) -> str:
-        """Return the unfinished work in words, like `left`. But stop nothing: messages may still come."""
+        """Return the unfinished work in words, as `left` does. But stop no gateway: messages may still come."""
         progress = self._progress()  # counts messages: ticks after the last one may be lost
         unread = self._received() - progress.messages_in
         if unread > 0:
@@ -132,7 +132,7 @@ class Drain:
         return JournalReader(journal).end().messages if (journal / "head").exists() else 0
 
     def _visits(self, offset: int) -> int:
-        """Return the number of unprocessed visits, those after an offset. Remote gateways ignore the offset."""
+        """Return the number of unprocessed visits. In a local journal, these are the visits after `offset`."""
         if self.remote.gateways:
             documents = (self._status("gateway", name).document or "{}" for name in self.remote.gateways)
             return sum(int(json.loads(document).get("visits", 0)) for document in documents)

@@ -17,7 +17,7 @@ KILLED = "it ended without a word: it was killed, or the machine stopped"
 
 @dataclass(slots=True)
 class EndNote:
-    """The reason for the end of a run, which the run sets while it is in `noting_end`.
+    """The reason for the end of a run. The run sets it within the block of `noting_end`.
 
     Attributes:
         reason: The reason in words. It counts if the run ends without a failure.
@@ -70,7 +70,7 @@ def past_end(note: DriverNote) -> dict[str, Any]:
 
 
 def running_note(note: DriverNote) -> dict[str, Any]:
-    """Return the facts about earlier runs in a note: failures in a row, time and reason of the last end."""
+    """Return the facts of a note about earlier runs: failures in a row, time and reason of the last end."""
     return {"failures": note.failures, "time": note.time, "reason": note.reason}
 
 

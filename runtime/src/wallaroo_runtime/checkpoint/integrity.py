@@ -79,7 +79,7 @@ class SparkFiles:
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
     def _sweep(self) -> None:
-        """Remove the files of a first micro-batch in which Spark has died: Spark begins only in empty folders."""
+        """Remove the rest of a first micro-batch during which Spark has died: Spark begins only in empty folders."""
         whole = set[str]()
         for log in (f"{self.folder}/commits", f"{self.folder}/offsets"):
             names = {f"{log}/{name}" for name in self.directory.names(log)}
@@ -111,7 +111,7 @@ class SparkFiles:
         return (self.directory.read(f"{self.folder}/{name}") or b"").decode("utf-8", "replace")
 
     def _check_begin(self) -> None:
-        """Check files without a planned micro-batch. If the outbox has the first micro-batch, write its plan again."""
+        """Check the files if no micro-batch is planned. If the outbox has the first one, write its plan again."""
         if self.published.batch > 0 and self.is_whole:
             expected = f"micro-batch {self.published.batch}, which the outbox has"
             raise self._damaged(name=self.folder, expected=expected, actual="no micro-batch")
@@ -142,7 +142,7 @@ class SparkFiles:
 
     @property
     def _last_published(self) -> int:
-        """The last published micro-batch, or the last one that a rescale has added after it."""
+        """The number of the last micro-batch that was published, or that a rescale has added after it."""
         before, after = self.rescaled
         return after if after >= 0 and self.published.batch == before else self.published.batch
 
@@ -205,7 +205,7 @@ class SparkFiles:
             )
 
     def _check_order(self, planned: int, committed: int) -> None:
-        """Check the order of planned, published and committed micro-batches. See the docstring of the module."""
+        """Check the order of planned, published and committed micro-batches; the module's docstring has the rules."""
         if committed not in (planned, planned - 1):
             older, newer = sorted([(planned, "offsets"), (committed, "commits")])
             expected = f"micro-batch {newer[0]} or the one before, as in {newer[1]}"

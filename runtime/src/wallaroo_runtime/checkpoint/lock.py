@@ -62,7 +62,7 @@ class HeldDirectory:
         refuse_links(self.path, [WORKERS])
 
     def size(self) -> int:
-        """Return the bytes of all files in the directory."""
+        """Return the total size of all files in the directory, in bytes."""
         return measure(self.path)
 
     def clear(self) -> None:

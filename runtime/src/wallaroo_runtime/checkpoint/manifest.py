@@ -25,7 +25,7 @@ MICROBATCH, REALTIME = MODES = ("microbatch", "realtime")
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The record of a checkpoint: the application of the last run, and the settings since its beginning.
+    """The record of a checkpoint: the application of the last run, and settings that all runs share.
 
     Attributes:
         topology: Topology document of the application in its last run.
@@ -84,7 +84,7 @@ class Manifest:
         return load_document(self.topology)
 
     def plan(self, topology: Topology | None = None) -> Plan:
-        """Compile the topology of the last run, or a changed one, with the ports and numbers of the checkpoint."""
+        """Compile the topology of the last run, or a changed one, with the record's ports, partitions and buckets."""
         return compile_topology(
             topology or self.load(),
             shuffle_partitions=self.shuffle_partitions,

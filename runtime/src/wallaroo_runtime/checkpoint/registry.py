@@ -45,7 +45,7 @@ def registered(checkpoint: Path, application: str, program: Path | None = None) 
 
 
 def supervise(driver: int) -> None:
-    """Register this process, which restarts a driver, so that `wallaroo ps` lists the run between two drivers.
+    """Register this process, which restarts an ended driver, so that `wallaroo ps` also lists the run in between.
 
     Args:
         driver: Process id of the driver that runs now.

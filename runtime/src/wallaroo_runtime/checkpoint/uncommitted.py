@@ -34,7 +34,7 @@ ACCEPT = (
 
 
 def refused(messages: range) -> RunError:
-    """Return the error (R790) that results of these messages were sent, so a changed program must not run."""
+    """Return the error (R790) that a changed program must not run, because results of these messages were sent."""
     return RunError.of("R790", left=SENT.format(messages.start, messages.stop - 1), other=ACCEPT)
 
 
@@ -50,7 +50,7 @@ def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
 
 
 def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Check like a run whether a changed program would repeat results of a local checkpoint. Write nothing.
+    """Check, as a run does, whether a changed program would repeat results of a local checkpoint. Write nothing.
 
     Args:
         path: The checkpoint.

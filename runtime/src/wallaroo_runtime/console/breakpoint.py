@@ -16,7 +16,7 @@ BROKEN_OFF = "broken off at a breakpoint"
 
 
 class Debugging:
-    """A handler of `breakpoint()` that opens the debugger, until the user has left it.
+    """Handles calls of `breakpoint()`: opens the debugger, unless the user has already left it.
 
     Args:
         is_stopped: Returns whether a signal has asked the command to end. Then breakpoints have no effect.
@@ -45,7 +45,7 @@ class Debugging:
         return self.is_over
 
     def check(self) -> None:
-        """End the command if the user has left the debugger. For the worker this is only a message that failed.
+        """End the command if the user has left the debugger, since the worker would only count a failed message.
 
         Raises:
             KeyboardInterrupt: The debugger was left.
@@ -56,7 +56,7 @@ class Debugging:
 
 
 class _Debugger(Pdb):
-    """Python's debugger. But `q` and Ctrl-C at its prompt end the command, not only the function that is debugged."""
+    """Python's debugger. But `q` and Ctrl-C at its prompt end the `wallaroo` command, not only the user's function."""
 
     def __init__(self, debugging: Debugging) -> None:
         super().__init__(nosigint=True)  # after the debugger's command `c`, our command handles Ctrl-C
@@ -74,7 +74,7 @@ class _Debugger(Pdb):
             self.set_quit()
 
     def postcmd(self, stop: bool, line: str) -> bool:
-        """Show no further prompt if a signal came while a command ran."""
+        """After a command of the debugger, show no further prompt if a signal came meanwhile."""
         if not self._debugging.is_over and self._debugging.is_left():
             self.set_quit()
         return stop or self._debugging.is_over

@@ -1,4 +1,4 @@
-"""Writes the output of commands with `--json`: one object for each line, with a time. Also writes findings."""
+"""Writes the output of commands with `--json`: on each line an object with a time. Also writes findings."""
 
 import json
 import sys

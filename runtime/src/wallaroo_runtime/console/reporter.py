@@ -44,7 +44,7 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Show the current work, e.g. the start, in the status line with its duration. Without one, print a line."""
+        """Show the current work, e.g. the start, and its duration in the status line. Without one, print the work."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
@@ -52,7 +52,7 @@ class TextReporter:
             self.note(what)
 
     def event(self, state: str, text: str, findings: Sequence[Diagnostic] = ()) -> None:
-        """Print an event, e.g. that a changed program runs, after the findings that have led to it."""
+        """Print the findings that have led to an event, then the event, e.g. that a changed program runs."""
         self.close()
         for finding in findings:
             self.warn(finding)
@@ -100,7 +100,7 @@ class TextReporter:
 
 
 def nothing() -> None:
-    """Do nothing, in place of drawing a status line that does not exist."""
+    """Do nothing. If there is no status line, this function takes the place of `StatusLine.draw_again`."""
 
 
 def printable(text: str) -> str:
@@ -109,7 +109,7 @@ def printable(text: str) -> str:
 
 
 def _of_this_run(snapshot: Snapshot) -> str:
-    """Return the numbers of this run as the end of a line; empty if no earlier run has used the checkpoint."""
+    """Return the numbers of this run alone, as the end of a line of totals; empty if there was no earlier run."""
     run = snapshot.run
     if not run or run["messages_in"] == snapshot.messages_in and run["messages_out"] == snapshot.messages_out:
         return ""

@@ -85,7 +85,7 @@ class Table:
             self._widths = self._fitting([[printable(cell) for cell in row] for row in rows], room)
 
     def head(self) -> list[str]:
-        """Return the line with the column names; empty if rows are blocks, which have the names themselves."""
+        """Return the line with the column names; empty if each row is a block of lines: blocks have the names."""
         return [] if self._is_block else [self._line([column.name for column in self._columns])]
 
     def lines(self, row: Sequence[str]) -> list[str]:

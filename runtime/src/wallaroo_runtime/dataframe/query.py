@@ -153,7 +153,7 @@ def applied(call: Call) -> DataFrame:
 
 
 def _is_in_time(call: Call, sources: Sequence[SparkSource]) -> bool:
-    """Say whether rows come in the order of event time, since `order_by` is empty or names the column of event time."""
+    """Say whether rows come in the order of event time: all sources have one, and `order_by` names no other column."""
     for source in sources:
         rows, place = call.inputs[source.name], place_of(source)
         column = field_of(rows, source.timestamp.strip("`"), place)
@@ -202,7 +202,7 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
 
 
 class Count(NamedTuple):
-    """A counter of a source, step or sink: path in the topology, name of the counter. See `AppliedSettings.java`."""
+    """Names a counter: path of a source, step or sink, and name of its counter. See `AppliedSettings.java`."""
 
     path: str
     name: str
@@ -226,6 +226,6 @@ def counts_of(plan: Plan, topology: Topology) -> dict[str, Count]:
 
 
 def observed(rows: DataFrame, observation: Observation | str, counts: Mapping[str, Count]) -> DataFrame:
-    """Let Spark add up counts under the name of an observation, and remove the rows that only have counts."""
+    """Let Spark add up the counts as an observation with this name, and remove the rows that only have counts."""
     sums = (F.coalesce(F.sum(F.col(COLUMN)[at]), F.lit(0)).alias(name) for at, name in enumerate(counts))
     return rows.observe(observation, *sums).where(F.col(COLUMN).isNull())

@@ -41,12 +41,12 @@ FACTS = -(1 << 32)  # key in Spark's store of the description of states, among t
 
 
 def state_ports(stages: Iterable[Stage]) -> dict[str, int]:
-    """Return the port of each state, by its name: the number that frames of a state log have for the state."""
+    """Return the port of each state by the state's name. Frames of a state log name states by their ports."""
     return {node.state: node.state_port for stage in stages for node in stage.nodes if node.state}
 
 
 def kept_states(topology: Topology) -> dict[str, KeptState]:
-    """Describe each state of a program: class, codec, key, window. A query with stored states compares it with theirs.
+    """Describe each state of a program (class, codec, key, window), to compare it with the states that a query stored.
 
     The place of a state in a query is left out, so that another query can read the state.
     """
@@ -67,7 +67,7 @@ def kept_states(topology: Topology) -> dict[str, KeptState]:
 
 
 def facts_of(plan: Plan, topology: Topology, level: int) -> dict[str, dict[str, Any]]:
-    """Describe the states of a level (all stages after one number of shuffles), and their places in the query.
+    """Describe the states of a level (all stages after the same number of shuffles), and their places in the query.
 
     The query stores this description. Later runs compare it with that of their own program.
     """
@@ -193,7 +193,7 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
 def _of_part(
     session: SparkSession, plan: Plan, topology: Topology, checkpoint: str, operators: list[Row], part: int | None
 ) -> tuple[list[Row], dict[str, KeptState]]:
-    """Find the operators of Spark that have the states of one use of an application in a query.
+    """Find Spark's operators with the states of an application, for one of the places where a query applies it.
 
     Returns:
         An operator for each level after the first, and the stored descriptions of their states by name.
@@ -243,12 +243,12 @@ def _difference(stored: Mapping[str, Any], own: Mapping[str, Any]) -> str:
 
 
 def has_logs(properties: str) -> bool:
-    """Say whether an operator of Spark has states of an application of ours, from the operator's metadata."""
+    """Say from the metadata of an operator of Spark whether it has states of a Wallaroo application."""
     return [each["stateName"] for each in json.loads(properties)["stateVariables"]] == [LOG]
 
 
 def with_types(states: DataFrame, kept: Mapping[str, KeptState]) -> DataFrame:
-    """Return states with an additional column `type`, which describes the program that wrote them, as JSON."""
+    """Return states with an additional column `type`: the description of each state from `kept`, as JSON."""
     types = {name: json.dumps(each._asdict(), sort_keys=True) for name, each in kept.items()}
     return states.withColumn("type", _looked_up(types, "name"))
 

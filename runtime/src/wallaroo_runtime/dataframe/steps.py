@@ -202,7 +202,7 @@ class Steps:
         return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), kept_states(self._topology))
 
     def read_states(self, session: SparkSession, checkpoint: str | PathLike[str], part: int | None = None) -> DataFrame:
-        """Return the states of a streaming query after its last micro-batch, as `states` does. The query may run.
+        """Return the states of a streaming query, which may run, after its last micro-batch; columns as in `states`.
 
         A query with a new checkpoint that begins with these states continues the old query, with other partitions too.
 
@@ -243,7 +243,7 @@ class Steps:
         return states.sparkSession.createDataFrame(shown, "name STRING, key BINARY, value STRING")
 
     def each(self, **writes: Write) -> Write:
-        """Return a function for `foreachBatch` that passes the rows of each sink, and the dead letters, to a function.
+        """Return a function for `foreachBatch`. It passes the rows of each sink, and the dead letters, to a function.
 
         A micro-batch is computed once. A dead letter that ends the query does so before the first function is called.
 

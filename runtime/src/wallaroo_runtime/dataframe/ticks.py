@@ -66,7 +66,7 @@ class Ticks:
 
 
 def steps_in_time(plan: Plan, topology: Topology, *, is_in_time: bool) -> frozenset[int]:
-    """Return the ports of the steps downstream of windows or timers whose messages `EventOrder.java` sorts by time.
+    """Return the ports of the steps after windows or timers. `EventOrder.java` sorts the messages for them by time.
 
     Windows and timers emit some results late, so these steps would not get messages in the order of event time.
 
@@ -122,7 +122,7 @@ class _Passing(NamedTuple):
 
 
 def _passing(step: Step) -> _Passing | None:
-    """Return why and how often a step needs time to pass; None if it does not."""
+    """Return the reason why a step needs time to pass, and the interval; None if it does not need this."""
     if step.window is not None:
         return _Passing(f'step "{step.name}" has windows', step.window.time, step.window.step_ms)
     if not step.time or step.state is None:

@@ -102,7 +102,7 @@ def _is_leftover(path: Path) -> bool:
 
 
 def _last_use(path: Path) -> float:
-    """Return when a file, or any file in a directory, was last read or changed, in seconds since 1970."""
+    """Return the time when a file, or any file in a directory, was last read or changed, in seconds since 1970."""
     status = path.lstat()
     latest = status.st_mtime  # this function reads directories itself, so their access times do not count
     if not path.is_dir() or path.is_symlink():
@@ -121,7 +121,7 @@ def _children(directory: Path) -> list[Path]:
 
 @contextmanager
 def held(entry: Unused) -> Iterator[bool]:
-    """Lock an unused file or directory during the block, which removes it if True is yielded.
+    """Lock an unused file or directory during the block. If True is yielded, the block may remove it.
 
     False means that a process holds the lock, or has used the entry since it was found.
     """

@@ -52,7 +52,7 @@ class Pruned:
 
 
 def prune(checkpoint: Path, choose: Callable[[StoredLetter, bool], bool], *, dry_run: bool = False) -> Pruned:
-    """Remove chosen dead letters of published micro-batches. If the process is killed, a repetition removes the rest.
+    """Remove chosen dead letters of published micro-batches. If the process is killed, the next prune removes the rest.
 
     Args:
         checkpoint: The checkpoint directory, or the directory of a remote egress.
@@ -98,7 +98,7 @@ def _prune_live(held: HeldDirectory, choose: Callable[[StoredLetter, bool], bool
 
 
 def _is_settled(checkpoint: Path) -> Callable[[int, Path], bool]:
-    """Return a function that says whether a file of dead letters may be changed, since no run writes to it again.
+    """Return a function that says whether a file of dead letters may be changed: no run may write to it again.
 
     This is for checkpoints that have been in real-time mode.
     """
@@ -146,7 +146,7 @@ def _prune(
 
 
 def _rewrite(group: list[LetterFile], chosen: set[str]) -> int:
-    """Write the files of a micro-batch and partition again without the chosen letters. Return the saved bytes."""
+    """Write the files of one micro-batch and partition again without the chosen letters. Return the saved bytes."""
     batch, partition = group[0][:2]
     number, contents = 0, []
     for _, _, _, path in group:

@@ -233,7 +233,7 @@ def _message(letter: StoredLetter, framing: str) -> bytes:
 
 
 def read_sources(directory: Path) -> dict[int, ReplaySource]:
-    """Return the sources of the application that has the dead letters in a directory, by their port in frames."""
+    """Return the sources of the application that wrote the dead letters in a directory, by the port of the source."""
     path = directory / ATTACHMENT_FILE
     try:
         if (attachment := read_record(path, Attachment)) is not None:

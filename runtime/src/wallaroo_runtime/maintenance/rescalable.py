@@ -219,7 +219,7 @@ def check_unpublished(path: Path, query: str, last: int) -> int:
 
 
 def check_realtime(path: Path, end: End) -> int:
-    """Refuse a checkpoint with delivered results of uncommitted input. Publish the last batch. Return its number."""
+    """Refuse delivered results of uncommitted input. Else record the last batch as published, and return its number."""
     outbox, letters = path / "outbox", path / LETTERS
     live = LiveLog(outbox, letters)  # opening removes an incomplete end, and syncs the rest to disk
     live.close()

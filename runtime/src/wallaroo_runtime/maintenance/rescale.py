@@ -277,7 +277,7 @@ def _rescale_copy(
 
 
 def next_name(spark: str) -> str:
-    """Return the name for Spark's new part of a checkpoint, next to the present one.
+    """Return the name of the next directory for Spark's part of a checkpoint.
 
     Example:
         >>> next_name("spark"), next_name("spark-2")
@@ -288,12 +288,12 @@ def next_name(spark: str) -> str:
 
 
 def remove_rest(path: Path, spark: str) -> None:
-    """Remove the directories of Spark's that earlier or failed rescales have left, except the one in use."""
+    """Remove Spark's directories that earlier or failed rescales have left in a checkpoint. Keep `spark`, in use."""
     for entry in path.iterdir():
         if is_outdated(entry.name, spark) and entry.is_dir():
             shutil.rmtree(entry)
 
 
 def is_outdated(name: str, used: str) -> bool:
-    """Say whether a file name in a checkpoint is that of a directory of Spark's that is no longer used."""
+    """Say whether a name in a checkpoint is that of a directory which Spark no longer uses."""
     return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

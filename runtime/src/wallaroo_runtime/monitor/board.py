@@ -86,7 +86,7 @@ class Board:
         self._publish()
 
     def begin(self, egress: Mapping[str, Any]) -> None:
-        """Record the status of the egress before the first micro-batch, from which later changes are counted."""
+        """Record the status of the egress before the first micro-batch, to compare later statuses with it."""
         self.latencies.begin(egress)
         self._refused |= _refused_of(egress)
 
@@ -288,7 +288,7 @@ def _iso(seconds: float) -> str:
 
 
 def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
-    """Yield each source, step and sink of an application as JSON, after its inputs.
+    """Yield the sources, steps and sinks of an application as JSON, each one after the parts that send it messages.
 
     `column`, where the page draws it, is the length of the longest path from a source.
     """

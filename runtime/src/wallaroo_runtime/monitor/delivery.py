@@ -67,7 +67,7 @@ class Latencies:
         self._egress: Mapping[str, Any] = {}
 
     def begin(self, egress: Mapping[str, Any]) -> None:
-        """Record the status of the egress before the first micro-batch, from which later changes are counted."""
+        """Record the status of the egress before the first micro-batch, to compare later statuses with it."""
         self._egress = egress
         for sink in egress.get("sinks", ()):
             self._published[sink["port"]] = _done(sink) + sink["pending_messages"]

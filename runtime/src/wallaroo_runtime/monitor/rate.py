@@ -31,7 +31,7 @@ class Rates:
             self._samples.popleft()
 
     def of(self, name: str) -> dict[str, float]:
-        """Return the rates of a counter per second. A counter that is missing in a sample counts as 0."""
+        """Return the rates of a counter per second, now and over five minutes. A counter that a sample lacks is 0."""
         return {"now": self._over(name, NOW_S), "five_minutes": self._over(name, LONG_S)}
 
     def _over(self, name: str, span_s: float) -> float:
@@ -45,7 +45,7 @@ class Rates:
 
 
 class Lag:
-    """Estimates how long the oldest unprocessed message has waited, from the numbers of received and processed ones.
+    """Estimates how long the oldest unprocessed message has waited, from the counts of received and processed messages.
 
     Messages count as processed in the order of their arrival, and messages between two calls of `add` as arrived
     together. For messages that an earlier run has left, the time counts from the first call of `add`.

@@ -30,7 +30,7 @@ class ProcessFamily:
         return sum(map(resident_bytes, self._with_descendants(pid)))
 
     def named(self, parent: int, name: str) -> list[int]:
-        """Return the ids of those children of a process whose program has a name, e.g. `java`."""
+        """Return the ids of those children of a process that run a program with this name, e.g. `java`."""
         return [child for child in self._children.get(parent, ()) if _name_of(child) == name]
 
     def _with_descendants(self, pid: int) -> Iterator[int]:

@@ -84,7 +84,7 @@ class Routes:
         }
 
     def answer(self, path: str, query: Query, accept: str) -> Answer:
-        """Return the answer for a path.
+        """Return the answer to a request for a path of the monitor.
 
         Args:
             path: Decoded path of the URL.
@@ -142,7 +142,7 @@ class States(Protocol):
         """Return the number of the last committed micro-batch."""
 
     def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
-        """Return the micro-batch and the state of a key."""
+        """Return the number of the last committed micro-batch, and the state of a key after it."""
 
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
@@ -176,7 +176,7 @@ class StateRoutes:
         self._turn = threading.Lock()
 
     def answer(self, path: str, query: Query) -> Answer:
-        """Return the answer for a path.
+        """Return the answer to a request for a path of states.
 
         Args:
             path: Path after `/api/v1/state`: empty, `/NAME` or `/NAME/KEY`.

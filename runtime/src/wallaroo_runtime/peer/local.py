@@ -43,7 +43,7 @@ def stop_left_behind(checkpoint: Path) -> None:
 def local_service(checkpoint: Path, name: str) -> Iterator[Service]:
     """Yield the address of a checkpoint's gateway or egress for gRPC calls in the block. Its socket must exist.
 
-    The channel ends with the block: after the attach, the status is read from its file.
+    The channel for calls ends with the block. After the attach, the driver reads the status from a file.
     """
     with socket_in(checkpoint / name) as path:
         service = Service(name, f"unix:{path}")
@@ -128,7 +128,7 @@ class LocalPeer(Peer):
         raise error
 
     def attach(self, request: Request) -> None:
-        """Make this process the driver of the peer. If a process of an earlier driver fails at this, replace it."""
+        """Make this process the driver of the peer. If the peer belongs to an earlier driver and fails, replace it."""
         self._request = request
         try:
             self._attach(request)
@@ -165,7 +165,7 @@ class LocalPeer(Peer):
         return self._pid() is not None
 
     def _pid(self) -> int | None:
-        """Return the pid in the status if that process is alive."""
+        """Return the pid in the status of the peer; None if the process with this pid has ended."""
         process = alive(self.status())
         return process.pid if process else None
 

@@ -61,7 +61,7 @@ class Peer:
         """
 
     def attach(self, request: Request) -> None:
-        """Make this process the driver of the peer, and send the configuration. A further call changes it.
+        """Make this process the driver of the peer, and send the configuration, which further calls may change.
 
         Raises:
             RunError: R617, R641, R642, R643, R647, R648 or R649 if the peer cannot serve this driver; the error with
@@ -84,7 +84,7 @@ class Peer:
         return self._document
 
     def _endpoint(self) -> AbstractContextManager[Service]:
-        """Return the service with an address that calls can use."""
+        """Return a context that gives the service, with an address that calls can use."""
         return nullcontext(self.service)
 
     def _look(self) -> None:
@@ -109,7 +109,7 @@ class Peer:
         self._away = error
 
     def _tell(self, request: pb.CommitRequest) -> None:
-        """Send progress to the peer once, without repetitions, unless the peer is known to be away.
+        """Send progress to the peer, and do not repeat a failed call. If the peer is known to be away, do not call.
 
         `status` notices when the peer is back.
 
@@ -129,7 +129,7 @@ class Peer:
         return [(str(source["name"]), str(source["address"])) for source in self.status().get("sources", [])]
 
     def failure(self) -> RunError | None:
-        """Return the error with which the peer cannot go on; None if it can."""
+        """Return the error because of which the peer cannot go on; None if it can."""
         status = self.status()
         if status.get("state") == "failed" and status.get("diagnostics"):
             return RunError([Diagnostic.from_json(finding) for finding in status["diagnostics"]])

@@ -47,7 +47,7 @@ class RemoteOptions:
         return Service(kind, address, read_token(self.token_file), authority)
 
     def check(self) -> None:
-        """Refuse options with which no service can be reached.
+        """Check the credentials for the remote services. No service is called.
 
         Raises:
             RunError: As `service`.

@@ -35,7 +35,7 @@ class ServiceOptions:
 
 
 def listen_of(kind: str, options: ServiceOptions) -> tuple[Listen, list[Diagnostic]]:
-    """Return the listener of a service, and its warnings.
+    """Return the address, token and certificates with which a service listens, and warnings about them.
 
     Raises:
         RunError: R608 if options contradict each other; R616, R640 or R716 if a file cannot be used; R645 if other

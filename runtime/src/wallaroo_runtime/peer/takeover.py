@@ -60,5 +60,5 @@ class Hold:
         return ServiceClient(self._remote.service(kind, address), ATTACH_PATIENCE_S)
 
     def store(self, kind: str, name: str = "") -> str:
-        """Return the id of a service's journal or outbox."""
+        """Return the id of a service's journal or outbox, as the checkpoint records it."""
         return self._stores[f"{kind} {name}".strip()]

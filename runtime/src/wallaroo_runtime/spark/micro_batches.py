@@ -60,7 +60,7 @@ class MicroBatches:
             self.end()
 
     def end(self) -> None:
-        """Wait until the micro-batch in progress is published, and publish no other. Stop the query before this.
+        """Wait until the running micro-batch is published, and publish no other. Call this after the stop of the query.
 
         Spark does not wait for this process. Without this wait, it could publish after the next run has begun.
         """

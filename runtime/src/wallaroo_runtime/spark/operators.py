@@ -1,4 +1,4 @@
-"""Writes a plan and the options of its query as JSON, the settings of the operators in Java that run the plan."""
+"""Makes the settings of the operators in Java, which run a plan: the plan and the options of its query, as JSON."""
 
 import base64
 import json

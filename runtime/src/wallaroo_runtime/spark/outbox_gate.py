@@ -14,7 +14,7 @@ LOOK_S = 0.1
 
 
 class OutboxGate:
-    """Lets a micro-batch begin when the outbox has room for its output, and keeps the error if it cannot be published.
+    """Lets a micro-batch begin when the outbox has room for its output, and keeps the error if publishing fails.
 
     Args:
         publish: Publishes a micro-batch that has run.
@@ -80,7 +80,7 @@ class OutboxGate:
         self.is_waiting = False
 
     def end(self) -> None:
-        """Let a micro-batch fail that waits for room, because the query stops. The next run processes it."""
+        """Let the micro-batch that waits for room fail, because the query stops. The next run processes it."""
         self._ended.set()
 
     def new_findings(self) -> list[Diagnostic]:

@@ -154,7 +154,7 @@ class Publisher:
                 )  # fmt: skip
 
     def _visit(self, batch: int, accounts: Accounts) -> None:
-        """Report the counts of a micro-batch's visits to the gateway."""
+        """Report to the gateway the counts of the visits in a micro-batch."""
         visits = visits_of(batch, accounts)
         if visits:
             self._tell_visits(visits, 0)

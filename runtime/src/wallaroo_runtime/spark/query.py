@@ -43,7 +43,7 @@ AVAILABLE_NOW_FOR_ALL = "spark.sql.streaming.triggerAvailableNowWrapper.enabled"
 
 
 class RunningQuery:
-    """A started query of micro-batches, whose progress, error and warnings the run asks for until it stops the query.
+    """A started query of micro-batches. The run asks it for progress, errors and warnings, and stops it at the end.
 
     Attributes:
         targets: gRPC target of each worker by its name. The gateway calls workers that cut the messages of a source.
@@ -114,7 +114,7 @@ class RunningQuery:
             return bool(context.sc().isStopped())
 
     def await_commit(self) -> None:
-        """Do nothing. In real-time mode this call ends a batch early; a micro-batch never waits for more input."""
+        """Do nothing: a micro-batch never waits for more input. In real-time mode this method ends a batch early."""
 
     def progress(self) -> Progress:
         """Return the offsets, batches and counts that the query has reached."""

@@ -84,7 +84,7 @@ def rows_of(objects: DataFrame, schema: str, what: str) -> DataFrame:
 
 
 def struct_of(schema: str) -> StructType:
-    """Return the columns of a schema in DDL, whatever the session's settings for TIMESTAMP and reserved words are."""
+    """Return the columns of a schema in DDL. The session's settings for TIMESTAMP and reserved words have no effect."""
     return cast(StructType, StructType.fromDDL(_DDL.sub(_plain, schema)))
 
 
@@ -159,7 +159,7 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
 
 
 def place_in_order(rows: DataFrame, name: str, what: str) -> Column:
-    """Return a column of sequences, the numbers by which workers order messages, that follow the order of a column.
+    """Return a column of sequences (numbers by which workers order messages) in the order of the column `name`.
 
     A sequence has 64 bits without a sign. Null comes first: its sequence is null.
 
@@ -224,7 +224,7 @@ def _quoted(name: str) -> str:
 
 
 def _lack(actual: DataType, declared: DataType, column: str, *, is_exact: bool) -> str:
-    """Return why some values of the actual type do not fit the declared type; empty if all values fit."""
+    """Return the reason why the declared type cannot hold all values of the actual type; empty if it can."""
     match actual, declared:
         case StructType(), StructType():
             return _lack_of_structs(actual, declared, column, is_exact=is_exact)
@@ -249,7 +249,7 @@ def _lack_of_structs(actual: StructType, declared: StructType, column: str, *, i
 
 
 def _is_wider(actual: DataType, declared: DataType) -> bool:
-    """Say whether the declared simple type holds all values of the actual type."""
+    """Say whether the declared type, which has no parts, can hold all values of the actual type."""
     if isinstance(actual, CharType | VarcharType):
         return isinstance(declared, StringType)
     if isinstance(declared, DoubleType):

@@ -198,7 +198,7 @@ def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, Work
 
 
 def start_foreign(session: SparkSession, topology: Topology, workers: Mapping[str, RunningWorker]) -> None:
-    """Start the workers in languages without an SDK of ours, so that a missing capability is found before the query.
+    """Start the workers in languages without an SDK of ours, to find a missing capability before the query starts.
 
     Raises:
         RunError: W416 if a worker lacks a capability that a stage needs, or the reason why a worker does not start.

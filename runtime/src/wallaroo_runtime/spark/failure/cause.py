@@ -89,13 +89,13 @@ def causes_of(error: BaseException | str) -> list[Cause]:
 
 
 def query_causes(query: StreamingQuery) -> list[Cause]:
-    """Return the causes of the error that has stopped a query; empty if no error has."""
+    """Return the causes of the error that has stopped a query; empty if there is no such error."""
     error = query._jsq.exception()
     return _expanded(_java_causes(error.get())) if error.isDefined() else []
 
 
 def significant(chain: Sequence[Cause]) -> list[Cause]:
-    """Return the causes that do not only carry another error, outermost first; if all do, return all."""
+    """Return the causes that do not only wrap another error, outermost first; if all are wrappers, return all."""
     return [cause for cause in chain if cause.kind and not cause.is_wrapper] or list(chain)
 
 

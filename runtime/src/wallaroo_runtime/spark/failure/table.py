@@ -48,7 +48,7 @@ class FailureRow(NamedTuple):
     in_checkpoint: bool = False
 
     def fits(self, cause: Cause, path: str) -> bool:
-        """Say whether an error is of this kind. `path` is the path of the checkpoint."""
+        """Say whether an error has the patterns of this row. `path` is the path of the checkpoint."""
         if self.in_checkpoint and not (path and path in cause.message):
             return False
         if self.message and not re.search(self.message, cause.message):
@@ -317,7 +317,7 @@ TABLE: tuple[FailureRow, ...] = (
 
 
 def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
-    """Return the first row of the table that fits an error of the chain, and the outermost error that it fits."""
+    """Return the first row of the table that fits a cause in the chain, and the outermost cause that it fits."""
     path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]

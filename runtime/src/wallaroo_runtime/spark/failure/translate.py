@@ -118,7 +118,7 @@ def _source(log: Path | None) -> str:
 
 
 def of_operator(chain: Iterable[Cause]) -> dict[str, Any] | None:
-    """Return the failure that an operator in Java reports; None if no operator reports a failure in the chain."""
+    """Return the failure that an operator in Java reports in the chain of causes; None if there is no report."""
     marked = next(filter(None, (_OPERATOR.search(cause.message) for cause in chain)), None)
     return None if marked is None else json.loads(base64.b64decode(marked[1]))
 

@@ -139,7 +139,7 @@ def nothing_left(application: str) -> RunError:
 
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
-    """Return the sources of a group whose offsets Goka commits: its inputs, and the topic of messages to itself."""
+    """Return the sources of a group whose offsets Goka commits: inputs, and its loop (topic of messages to itself)."""
     sources = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in sources if has_records(source) and not source.table]
 
@@ -219,7 +219,7 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
 
 
 def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
-    """Return a description of a group's table, from which its states are read with the settings of its inputs.
+    """Return a description of a group's table topic, whose values become states, with an input's options of Kafka.
 
     Raises:
         RunError: R788 if the pipeline that writes the table is no group.

@@ -120,7 +120,7 @@ def _threads() -> int:
 
 
 def _container_limits() -> Iterator[tuple[int, int]]:
-    """Yield the limit and the number of threads of each control group that bounds them."""
+    """Yield the limit of threads and their present number, for each control group (container) with this process."""
     roots = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}
     with suppress(OSError):
         groups = [line.split(":", 2) for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines()]

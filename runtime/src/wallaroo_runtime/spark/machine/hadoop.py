@@ -112,7 +112,7 @@ class HadoopDirectory:
             return [status.getPath().getName() for status in self._files.listStatus(path)]
 
     def size(self) -> int:
-        """Return the bytes of all files in the directory."""
+        """Return the total size of all files in the directory, in bytes."""
         with self._told(""):
             return int(self._files.getContentSummary(self._path("")).getLength())
 

@@ -25,12 +25,12 @@ def check_spark() -> None:
 
 
 def packed_jar() -> Path:
-    """Return the path of the jar in a wheel. A checkout has no file there."""
+    """Return the path at which an installed wheel has the jar. A checkout has no file there."""
     return Path(str(files("wallaroo_runtime"))) / "_java" / NAME
 
 
 def operator_jar() -> Path:
-    """Return the path of the jar.
+    """Return the path of the jar with the runtime's Java classes.
 
     Raises:
         RunError: R758 if the jar is missing, or was not built from the sources of this checkout.
@@ -48,7 +48,7 @@ def operator_jar() -> Path:
 
 
 def sources_digest(checkout: Path) -> str:
-    """Return the SHA-256 of the sources of the jar. `make` writes the same digest next to the jar."""
+    """Return the SHA-256 of the jar's sources, to notice an outdated jar. `make` writes this digest next to the jar."""
     java, schema = checkout / "runtime" / "java", checkout / "topology-schema"
     files = [
         java / "pom.xml",

@@ -13,7 +13,7 @@ UNUSABLE = "cannot be used"
 
 
 def check_java() -> int:
-    """Return the version of the Java that Spark will use.
+    """Check the Java that Spark will use, and return its version.
 
     Raises:
         RunError: R602 if there is no Java, or it does not run or is too old.

@@ -134,7 +134,7 @@ def _size(log: Path) -> int:
 
 
 def _begin(log: Path, at: int) -> int:
-    """Return the offset from which a log is read on: `at`, or 0 if Spark has begun a new file."""
+    """Return the offset at which reading of a log continues: `at`, or 0 if Spark has begun a new file."""
     return 0 if _size(log) < at else at
 
 

@@ -142,7 +142,7 @@ def launch(
 
 
 def english(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return variables by which errors of the system are in English, since `failure/table.py` knows them by their text.
+    """Return variables that make errors of the system English, since `failure/table.py` knows the errors by their text.
 
     Example:
         >>> english({"LC_ALL": "de_DE.UTF-8"})

@@ -105,7 +105,7 @@ class RealTimeQuery:
         return self._progress
 
     def _tell_counts(self, status: "_Status") -> bool:
-        """Report the operators' counts to the monitor, and the counts of visits to the gateway, if they have changed.
+        """Report counts if they have changed: those of the operators to the monitor, those of visits to the gateway.
 
         A visit is a call of user code for every key of a state.
 
@@ -233,7 +233,7 @@ class RealTimeQuery:
 
 
 def query_error(chain: Sequence[Cause], checkpoint: str, log: Path, policy: ErrorPolicy) -> RunError:
-    """Return the error for the user from the causes of a failed query, which a dead letter may have ended.
+    """Return the error for the user from the causes of a failed query. A dead letter may have ended the query.
 
     Args:
         chain: The result of `query_causes`.
@@ -249,7 +249,7 @@ def query_error(chain: Sequence[Cause], checkpoint: str, log: Path, policy: Erro
 
 @dataclass(frozen=True, slots=True)
 class _Status:
-    """The status of a query, which the driver asks the operators in Java for ten times a second (`RealTime.look`).
+    """The status of a query. The driver asks the operators in Java for it ten times a second (`RealTime.look`).
 
     Attributes:
         is_reading: Whether the engine has begun to read the journal.

@@ -110,7 +110,7 @@ def operator_settings(
 
 
 def _short(service: Service) -> str:
-    """Return the address of a service. For a Unix socket this is a link, since paths of sockets must be short."""
+    """Return the address of a service; for a Unix socket a link to it, since paths of sockets must be short."""
     if not is_local(service):
         return service.address
     path = Path(service.address)

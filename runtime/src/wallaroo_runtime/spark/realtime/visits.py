@@ -10,7 +10,7 @@ from wallaroo_runtime.worker.step_count import VisitCounts, count_run
 
 
 class VisitReports:
-    """Reports for how many keys each visit has run to the gateway, and keeps these counts while it does not answer.
+    """Reports to the gateway the number of keys of each visit, and keeps the counts while the gateway does not answer.
 
     Args:
         tell: Sends counts to the gateway, see `tell_visits` of `QueryOptions`.

@@ -56,7 +56,7 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
 
 
 def forget_renamed(session: SparkSession, checkpoint: str) -> None:
-    """Remove files from Spark's last planned micro-batch that are gone and whose names Spark takes as patterns.
+    """Remove from Spark's last planned micro-batch the missing files whose names Spark takes as patterns.
 
     Users rename such files because a run refuses them. Spark skips a missing file. But if its name is a pattern, Spark
     would still read the other files twice.

@@ -130,14 +130,14 @@ def check_kafka(
     """Refuse to start if a broker cannot be reached, a topic is unknown, or a topic was created again.
 
     Args:
-        before: Path of each source to the id of the topic that the checkpoint has read.
+        before: Maps the path of each source to the id of the topic that the checkpoint has read.
         checkpoint: Spark's own checkpoint; empty if there is none.
         warn: Gets findings about lost records, and about topics that were created again, which are then read from
             their start. None ends the run instead, except for lost records of sources with `failOnDataLoss` false.
         repeats: Whether the next micro-batch is published already, so that the outbox has its offsets.
 
     Returns:
-        Path of each Kafka source to the id of its topic now. The id is empty if the brokers give none.
+        A mapping from the path of each Kafka source to the id of its topic now. The id is empty if brokers give none.
 
     Raises:
         RunError: R672 if no broker answers, R673 if a topic is unknown, R738 if a topic was created again, R792 if

@@ -26,7 +26,7 @@ def operator_count(checkpoint: Path) -> int:
 
 
 def operators_of(plan: Plan, *, is_realtime: bool) -> list[list[Stage]]:
-    """Return the stages of each of Spark's operators with state, by Spark's number of the operator.
+    """Return for each of Spark's operators with state its stages, in the order of Spark's numbers of the operators.
 
     Spark numbers its operators from the end of its plan. With micro-batches, stages after the same number of shuffles
     have one operator. In real-time mode one operator has all stages.

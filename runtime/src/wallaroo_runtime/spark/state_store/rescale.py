@@ -197,6 +197,6 @@ def relocate(checkpoint: Path, target: str) -> None:
 
 
 def write_file(path: Path, text: str) -> None:
-    """Replace the content of a file of Spark's."""
+    """Replace the content of one of Spark's files, and remove Hadoop's checksum of the old content."""
     replace_file(path, text.encode("utf-8"), durable=True)
     path.with_name(f".{path.name}.crc").unlink(missing_ok=True)  # this is Hadoop's checksum of the old content
