@@ -156,7 +156,7 @@ class CommittingSink(Sink):
         return self.position != before
 
     def _use(self, stream: SinkConnection) -> bool:  # type: ignore[override]
-        """Deliver over a connection. Return True if all is delivered or abandoned, False if the connection breaks."""
+        """Deliver over a connection. Return False if it breaks, and True if all is delivered or abandoned."""
         try:
             self._greet(stream)
             self._deliver_all(stream)

@@ -208,7 +208,7 @@ class ProducerSession:
                 left_out = without
 
     def _refused(self) -> set[int]:
-        """Return the numbers of the records that brokers refused with their batch; `UNKNOWN` is for plain records."""
+        """Return the numbers of records that brokers refused with their batch; `UNKNOWN` for those without number."""
         return {number for number, failed in self._failed if failed.name() in OF_RECORD}
 
     def _check(self, parts: Sequence[RecordPart], without: Collection[int]) -> None:
@@ -334,7 +334,7 @@ class ProducerSession:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return the client's callback for failed records. It does not refer to this session, which can be freed."""
+        """Return the callback for failed records. The client keeps it, so it must not refer to this session."""
         failed, codes = self._failed, self._client.KafkaError
         # The other records of a refused batch, and purged records, get these errors.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
@@ -346,7 +346,7 @@ class ProducerSession:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return the client's callback for a loss of all connections. It does not refer to this session."""
+        """Return the callback for a loss of all connections. It must not refer to this session, either."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:

@@ -213,7 +213,7 @@ class KafkaSink(Sink):
         self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
-        """Return whether to record the position durably now: after each micro-batch's output, else once a second.
+        """Return whether to record the position durably now: always after micro-batches, else once a second.
 
         If the record is late, files are removed later, and without transactions a loss of power may repeat records.
         """

@@ -77,7 +77,7 @@ class ConnectorSession:
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Note ids by stream, which to acknowledge when all messages up to number `taken` are processed."""
+        """Note ids, by stream, to acknowledge as soon as all messages up to number `taken` are processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None
@@ -86,7 +86,7 @@ class ConnectorSession:
             self.deliveries.append(Delivery(taken, dict(points)))
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
-        """Return the ids to acknowledge now: of the last processed message of each stream that has moved on."""
+        """Return the ids to acknowledge now, by stream: of the last processed message, where that is a new one."""
         for delivery in reversed(self.deliveries):
             if delivery.offset is not None:
                 break  # earlier deliveries were written before

@@ -40,7 +40,7 @@ Cutter = Callable[[bytes | bytearray, int], Cut]
 
 
 class Splitter(Protocol):
-    """Cuts a byte stream by the user's decoder, which alone knows the framing. One thread calls it, and may block."""
+    """Cuts a byte stream by the user's decoder, which alone knows the framing. A call may block; one thread calls."""
 
     def split(self, data: bytes) -> tuple[list[int], int]:
         """Cut bytes that begin at a message boundary.

@@ -198,7 +198,7 @@ class Gateway:
         )
 
     def _regulate(self) -> None:
-        """Read and accept only while there is room for more input."""
+        """Read connections and accept new ones only while there is room for more input."""
         reads = self._intake.accepts and not self._kafka.hold
         if reads != self._reads:
             self._reads = reads
@@ -215,7 +215,7 @@ class Gateway:
         self._accept_while(len(self._connections) < self._limit)
 
     def _resume(self, connection: Connection) -> None:
-        """End the pause of one connection. Its bytes are read when the gateway reads connections at all."""
+        """End the pause of one connection. It is read as soon as the gateway reads any connections."""
         self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
         if self._reads:
             connection.pace.go_on(time.monotonic())

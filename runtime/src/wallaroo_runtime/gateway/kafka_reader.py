@@ -252,7 +252,7 @@ class KafkaReader:
             self._assign(consumer, new)
 
     def _partitions(self, consumer: Any) -> list[int]:
-        """Return the partitions of the topic; empty if none are found. Report an outage at the second time."""
+        """Return the partitions of the topic; empty if none are found. If that happens twice, report an outage."""
         from confluent_kafka import KafkaException
 
         try:
@@ -304,7 +304,7 @@ class KafkaReader:
             self._tell_outage(error.str())
 
     def _why_lost(self, consumer: Any, partition: int, offset: int) -> str:
-        """Return the number of lost records, in words; empty if the brokers do not answer."""
+        """Return in words why the records from an offset on are lost; empty if the brokers do not answer."""
         from confluent_kafka import KafkaException, TopicPartition
 
         with contextlib.suppress(KafkaException):

@@ -265,7 +265,7 @@ class HeadWatch:
             self._turn()
 
     def wake(self) -> None:
-        """Wake all waiting threads, e.g. because another driver has attached, and they must not wait longer."""
+        """Wake all waiting threads, which then check whether to go on, e.g. after another driver has attached."""
         with self._changed:
             self._turn()
 

@@ -1,4 +1,4 @@
-"""Finds where sources continue after a restart: after the last message of a generator, or at the point of a stream.
+"""Finds where sources continue after a restart: after a generator's last message, or at a stream's point (id, offset).
 
 A connector source has streams, whose points are the ids of the last messages. The streams of a Kafka source are the
 partitions of its topic, and their points are the next offsets.

@@ -100,7 +100,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str, *, is_packed
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse a topology that a run cannot serve: it has DataFrames, for a PySpark job, or a sink without a port.
+    """Refuse a topology that a run cannot serve: it has DataFrames (only for PySpark jobs), or a sink without a port.
 
     Raises:
         RunError: P303 or T211, with a finding for each such source or sink.

@@ -50,7 +50,7 @@ class DriverKeeper:
         self._was_ready, self._missed = False, 0
 
     def run(self) -> int:
-        """Run a driver, and start it again as long as its end requires that. Return the exit code of the last driver.
+        """Run a driver, and start it again until it has ended for good. Return the exit code of the last driver.
 
         If a driver ends with an error before any driver was initialized, it is not replaced, because another would also
         fail. A killed driver is replaced.

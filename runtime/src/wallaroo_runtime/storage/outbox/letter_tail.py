@@ -20,7 +20,7 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds dead letters that are written after the creation of this object, except for records that Kafka refuses.
+    """Finds dead letters written after the creation of this object, but not those of records that Kafka refuses.
 
     Args:
         folder: Folder to which the egress writes the dead letters, a file for each micro-batch.

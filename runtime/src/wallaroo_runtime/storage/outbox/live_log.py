@@ -168,7 +168,7 @@ class LiveLog:
             self._retired.append(before)  # closed later, because `sync` may be using the descriptor
 
     def _close_letters(self) -> None:
-        """Sync the files of dead letters, because the copies in the log may be removed with its segment."""
+        """Sync the files of dead letters. Their copies in the log may then be removed with their segment."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)
