@@ -104,7 +104,7 @@ class LatencyMeter:
                     waiting[-1] = end, latest
 
     def take(self, port: int, messages: int) -> None:
-        """Note how many messages the sink of a port has delivered so far, and end the latencies of finished groups."""
+        """Note the number of messages that a port's sink has delivered, and end the latencies of finished groups."""
         with self._lock:
             self._taken[port] = messages
             waiting = self._waiting[port]

@@ -97,7 +97,7 @@ class SinkStream:
             yield piece
 
     def partly(self) -> SinkPosition | None:
-        """Return how far a partly acknowledged piece has come, as a position; None if all pieces are acknowledged."""
+        """Return the position after the last acknowledged message; None if all pieces are acknowledged completely."""
         if not self._pieces:
             return None
         start, piece = self._pieces[0]

@@ -257,7 +257,7 @@ class Intake:
             yield self._gathered
 
     def turn(self, now: float) -> None:
-        """If it is due, begin a sync, and read how far input is committed. Called in every turn of the event loop.
+        """If they are due, begin a sync, and read the committed offset. Called in every turn of the event loop.
 
         Raises:
             OSError: The disk failed.

@@ -27,7 +27,7 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return headers for the messages of a frame. They record points (how far streams have come) in the journal.
+    """Return headers for the messages of a frame, which record the points of streams (an id or offset) in the journal.
 
     Args:
         count: Number of messages.
