@@ -91,7 +91,7 @@ class SinkConnection:
         return order
 
     def wait(self, timeout_s: float) -> None:
-        """Wait until the sink sends something, or `wake` is readable.
+        """Wait until the sink sends something, or another thread signals new output or the end of delivery.
 
         Raises:
             Refused: The sink has closed the connection.
@@ -112,7 +112,7 @@ class SinkConnection:
                 raise Refused(str(error)) from error
 
     def check(self) -> None:
-        """Check the frames that the sink has sent on its own initiative.
+        """Check frames that the sink has sent without a request: acknowledgements, errors, or a wish to connect again.
 
         Raises:
             Refused: The sink sent an error, or asks for a new connection.
@@ -156,7 +156,7 @@ class CommittingSink(Sink):
         return self.position != before
 
     def _use(self, stream: SinkConnection) -> bool:  # type: ignore[override]
-        """Deliver over a connection. Return False if the connection breaks, and True if nothing more is to do."""
+        """Deliver over a connection. Return False if it breaks, and True if all is delivered or abandoned."""
         try:
             self._greet(stream)
             self._deliver_all(stream)
@@ -176,7 +176,7 @@ class CommittingSink(Sink):
         return self._abandoned
 
     def _greet(self, stream: SinkConnection) -> None:
-        """Send the hello, commit or abort the sink's prepared transactions, and agree on the next position."""
+        """Begin the protocol, commit or abort the sink's prepared transactions, and agree on the next position."""
         stream.send(protocol.hello(PROTOCOL_VERSION, self.config.cookie, PROGRAM, self.position.sender))
         stream.answer(protocol.OK)
         stream.send(transaction.framed(Order(transaction.LIST_UNCOMMITTED, number=1)))
@@ -213,7 +213,7 @@ class CommittingSink(Sink):
             feed.close()
 
     def _send(self, stream: SinkConnection, feed: Feed) -> list[Piece]:
-        """Send the waiting output in pieces (messages of one frame each) up to the size of a transaction. Return it."""
+        """Send waiting output for one transaction, and return it as pieces (messages of one frame each)."""
         pieces: list[Piece] = []
         size = 0
         while size < TRANSACTION_BYTES and (piece := feed.next()) is not None:
@@ -224,14 +224,14 @@ class CommittingSink(Sink):
         return pieces
 
     def _messages(self, piece: Piece) -> Iterator[bytes]:
-        """Yield the connector protocol's frames for messages. A message's id is its offset in the sink's output."""
+        """Yield a frame of the connector protocol for each message; its id is its offset in the sink's output."""
         at, begin = 0, piece.before.total_bytes - self.position.base
         for length in piece.lengths:
             yield protocol.message(OUTPUT, begin + at, 0, b"", piece.data[at : at + length])
             at += length
 
     def _commit(self, stream: SinkConnection, pieces: list[Piece]) -> None:
-        """Let the sink prepare the sent pieces, record the position, and let the sink commit.
+        """Commit the sent pieces: the sink prepares them, this process records the position, the sink commits them.
 
         Raises:
             Refused: The sink did not prepare the pieces.

@@ -35,7 +35,7 @@ class Deliveries:
         self._latest: dict[int, AttemptReceiver] = {}
 
     def open(self, writer: AttemptWriter) -> "AttemptReceiver":
-        """Return the receiver of a task attempt's output. Earlier attempts of its partition may deliver no more.
+        """Return the receiver for the output of a task attempt. From now on earlier attempts are refused.
 
         Raises:
             RunError: R644 if the driver is not the latest; R750 if the partition has a later attempt.
@@ -87,7 +87,7 @@ class Deliveries:
             self._wake(entry.port)
 
     def check_port(self, port: int) -> None:
-        """Refuse output that no sink takes.
+        """Refuse output for a port that no sink has.
 
         Raises:
             RunError: R648 if no sink has the port.
@@ -152,14 +152,14 @@ class AttemptReceiver:
         self._place = place
 
     def arrive(self, arrived: Iterable[pb.Arrived]) -> None:
-        """Note when messages arrived whose output is now complete, to measure latencies. Repeated ones do not count."""
+        """Begin to measure the latencies of messages whose output is complete. Repeated output does not count."""
         if self._published_ms:
             times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.latencies.publish(self._ends, times, self._published_ms)
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:
-        """Note that Spark has committed messages before number `sequence`. Forget dead letters that cannot come again.
+        """Note a commit of Spark, of messages before number `sequence`. Forget dead letters before the previous commit.
 
         Input before the previous commit is never repeated. Input after it is repeated if a loss of power removes
         Spark's newest commit.
@@ -212,7 +212,7 @@ class AttemptReceiver:
 
 
 def _frames(data: bytes, port: int) -> Iterator[tuple[Frame, bytes]]:
-    """Yield the frames in the data of a delivery, each with its bytes. Leave out frames without messages.
+    """Yield each frame of a delivery, with its bytes. Leave out frames without messages.
 
     Raises:
         ValueError: A frame is damaged, or of another port.

@@ -37,7 +37,7 @@ class Piece:
     is_live: bool = False
 
     def position(self, size: int) -> SinkPosition:
-        """Return the position after the last message that ends in the first `size` bytes."""
+        """Return the sink's position after the last message that ends in the first `size` bytes of this piece."""
         if size <= 0:
             return self.before  # empty messages at the beginning are delivered with the message after them
         if not self.ends:
@@ -94,7 +94,7 @@ class Feed:
         return piece
 
     def several(self, size: int, messages: float = math.inf) -> list[Piece]:
-        """Return the next pieces, until they reach `size` bytes or `messages` messages, or the outbox has no more now.
+        """Return the next pieces that the outbox has now; stop when they reach `size` bytes or `messages` messages.
 
         Raises:
             RunError: R698 if the outbox is damaged.
@@ -117,7 +117,7 @@ class Feed:
         yield from self._entries(None)
 
     def _entries(self, end: int | None) -> Iterator[Piece]:
-        """Yield the pieces of the live log before the offset `end`; all existing pieces if `end` is None."""
+        """Yield the sink's pieces of the live log up to the offset `end`; all existing pieces if `end` is None."""
         for entry in self._live.entries(end):
             if entry.kind == OUTPUT and entry.port == self._port:
                 yield self._live_piece(entry)
@@ -181,7 +181,7 @@ class Feed:
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:
-    """Return data and lengths without the messages in the first `skip` bytes and the empty messages after them."""
+    """Leave out delivered messages: those in the first `skip` bytes, and empty messages directly after them."""
     if not skip:
         return data, lengths
     count = bisect_right(list(accumulate(lengths)), skip)

@@ -1,4 +1,4 @@
-"""Writes the records of one Kafka sink, and sorts Kafka's errors into those that pass and those that stay."""
+"""Writes the records of one Kafka sink, and finds out whether an error of Kafka is an outage or a lasting refusal."""
 
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -70,7 +70,7 @@ class KafkaRefusal(Exception):
 
 
 class RecordPart(NamedTuple):
-    """Some consecutive records of one call of `write`.
+    """Consecutive records, some of those that one call of `write` gets.
 
     Attributes:
         begin: Number of the first record within the call.
@@ -128,7 +128,7 @@ class ProducerSession:
 
     @contextmanager
     def _judged(self) -> Any:
-        """Turn errors of Kafka in the block into `Unavailable` or `KafkaRefusal`."""
+        """Turn Kafka's errors in the `with` block into `Unavailable` or `KafkaRefusal`."""
         try:
             yield
         except self._client.KafkaException as error:
@@ -165,7 +165,7 @@ class ProducerSession:
             raise Unavailable(reason)
 
     def look(self) -> None:
-        """Check for an outage, which the client reports from its own threads even if there is nothing to write.
+        """Check for an outage. The client notices it even if there is nothing to write.
 
         Raises:
             Unavailable: All connections were lost, and no broker accepts a new connection, or none answers.
@@ -208,11 +208,11 @@ class ProducerSession:
                 left_out = without
 
     def _refused(self) -> set[int]:
-        """Return the numbers of records in refused batches, as far as they are known."""
+        """Return the numbers of records that brokers refused with their batch; `UNKNOWN` for those without number."""
         return {number for number, failed in self._failed if failed.name() in OF_RECORD}
 
     def _check(self, parts: Sequence[RecordPart], without: Collection[int]) -> None:
-        """Find records that the topic will never take, as far as that is known before they are written.
+        """Find records that the topic's limits exclude, before the records are written.
 
         Raises:
             KafkaRefusal: There are such records.
@@ -261,7 +261,7 @@ class ProducerSession:
                     self._producer.flush(ANSWER_S)  # a broker that refuses a batch does not name the record
 
     def _parts(self, records: Iterable[RecordColumns]) -> Iterator[RecordPart]:
-        """Yield the records in parts, between which the client is polled."""
+        """Yield the records in small parts: the client must be polled after each part."""
         begin = 0
         for columns in records:
             size = len(columns.values)
@@ -271,7 +271,7 @@ class ProducerSession:
             begin += size
 
     def _is_plain(self, part: RecordColumns) -> bool:
-        """Return whether records have only keys and values, and the topic surely takes them."""
+        """Return whether records have only keys and values, and are within the topic's limits."""
         values, keys, partitions, headers, times = part
         size = sum(map(len, filter(None, keys))) + sum(map(len, filter(None, values)))
         is_taken = size + RECORD_BYTES * len(values) <= self._limit
@@ -291,7 +291,7 @@ class ProducerSession:
             raise
 
     def _queue_plain(self, part: RecordColumns) -> None:
-        """Give records with only key and value to the client, without callbacks, which would double the CPU time."""
+        """Give records with only key and value to the client, without a callback for each: that halves the CPU time."""
         produce, topic = self._producer.produce, self._topic
         for value, key in zip(part.values, part.keys or repeat(None), strict=False):
             try:
@@ -312,7 +312,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return why the topic can never take a record; empty if it can. Brokers would refuse its whole batch."""
+        """Return why the topic can never take a record (and brokers refuse its whole batch); empty if it can."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
@@ -326,7 +326,7 @@ class ProducerSession:
         return ""
 
     def _count_partitions(self) -> int:
-        """Return the topic's number of partitions; a high number if it is unknown, so that brokers check partitions."""
+        """Return the topic's number of partitions; if it is unknown, a high number, so that the brokers check."""
         with suppress(self._client.KafkaException):
             metadata = self._producer.list_topics(self._topic, ANSWER_S).topics.get(self._topic)
             if metadata is not None and metadata.error is None and metadata.partitions:
@@ -334,7 +334,7 @@ class ProducerSession:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return the client's callback for failed records. It has no reference that would keep this session alive."""
+        """Return the callback for failed records. The client keeps it, so it must not refer to this session."""
         failed, codes = self._failed, self._client.KafkaError
         # The other records of a refused batch, and purged records, get these errors.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
@@ -346,7 +346,7 @@ class ProducerSession:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return the client's callback for a loss of all connections. It also does not keep this session alive."""
+        """Return the callback for a loss of all connections. It must not refer to this session, either."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:

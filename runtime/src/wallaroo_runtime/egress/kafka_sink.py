@@ -56,14 +56,14 @@ class KafkaSink(Sink):
             self._rest()
 
     def _rest(self) -> None:
-        """Record the position durably. Called at the end, and after some seconds without output: none is on its way."""
+        """Record the position durably. Called at the end, and when no output has come for some seconds."""
         self._record(durable=True)
         self._rests_at = math.inf
 
     def _begin(self) -> None:
-        """Prepare the recorded position for this run: forget the transactions of an earlier run with `exactly_once`.
+        """Forget the name that the output had in the transactions of an earlier run with `exactly_once`.
 
-        Otherwise a later run with `exactly_once` would continue at their old position.
+        Otherwise a later run with `exactly_once` would continue at the old position of these transactions.
         """
         if self.position.sender:
             self.position = replace(self.position, sender="")
@@ -87,7 +87,7 @@ class KafkaSink(Sink):
 
     @staticmethod
     def _period_s(pieces: list[Piece], since_s: float) -> float:
-        """Return the least seconds from the beginning of a write of these pieces to the beginning of the next write.
+        """Return the seconds that must pass between the beginnings of this write and the next; 0 without transactions.
 
         Args:
             pieces: The pieces of this write.
@@ -96,7 +96,7 @@ class KafkaSink(Sink):
         return 0.0
 
     def _agree(self, session: ProducerSession) -> None:
-        """Agree with Kafka on the position to continue at. Without transactions Kafka has none, so nothing is done."""
+        """Agree with Kafka where delivery continues. Without transactions, that is the recorded position."""
 
     def _refused(self, error: KafkaRefusal) -> RunError:
         if error.is_fenced:
@@ -110,7 +110,7 @@ class KafkaSink(Sink):
         return RunError.of("R674", sink=self.config.name, place=topic, reason=reason, fix=fix)
 
     def _tell_connected(self) -> None:
-        """Report a connection, but not during an outage: the broker may still take no record, e.g. without a topic."""
+        """Set the state to connected. After an outage `_tell_taken` does that, when the broker takes records again."""
         if not self._told:
             super()._tell_connected()
 
@@ -133,7 +133,7 @@ class KafkaSink(Sink):
         return self.position != before
 
     def _use(self, session: ProducerSession) -> bool:  # type: ignore[override]
-        """Deliver by a session. Return False if Kafka takes no more records, and True if nothing more is to do.
+        """Deliver by a session. Return False if Kafka takes no more records, and True if all is delivered or abandoned.
 
         Raises:
             RunError: R674 if Kafka will never take a record; R732 if another egress uses the same name.
@@ -202,7 +202,7 @@ class KafkaSink(Sink):
                 return after
 
     def _set_aside(self, pieces: list[Piece], numbers: Mapping[int, str]) -> None:
-        """Write dead letters for refused records, before the position after them is committed."""
+        """Write dead letters for the records that Kafka refuses, before the position moves past these records."""
         sink, topic, before = self.config.name, self._target.topic, pieces[0].before.messages
         path, letters = self._target.sets_aside, {}
         records = chain.from_iterable(each.records() for each in records_of(pieces, self._target.records))
@@ -213,7 +213,7 @@ class KafkaSink(Sink):
         self._say(set_aside(self._directory.parent / FOLDER, self.config.port, letters))
 
     def _is_due(self, pieces: list[Piece]) -> bool:
-        """Return whether to record the position durably now. For output of real-time mode, once a second is enough.
+        """Return whether to record the position durably now: always after micro-batches, else once a second.
 
         If the record is late, files are removed later, and without transactions a loss of power may repeat records.
         """
@@ -227,7 +227,7 @@ class KafkaSink(Sink):
 
 
 def _sequences(pieces: list[Piece]) -> Iterator[int]:
-    """Yield, for each record that `records_of` yields, the sequence of the message that it was made from."""
+    """Yield the sequence of each message of the pieces, in the order of `records_of`."""
     for piece in pieces:
         if piece.frame is not None:
             count = piece.frame.header.count
@@ -235,7 +235,7 @@ def _sequences(pieces: list[Piece]) -> Iterator[int]:
 
 
 def records_of(pieces: list[Piece], are_whole: bool) -> Iterator[RecordColumns]:
-    """Yield the records of each piece.
+    """Yield the records to write to the topic, as columns for each piece.
 
     Args:
         pieces: Pieces of the sink's output.

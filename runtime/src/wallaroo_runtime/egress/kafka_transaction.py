@@ -26,9 +26,9 @@ _now = partial(time.clock_gettime, time.CLOCK_BOOTTIME)  # this time also passes
 
 
 def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Callable[[], None] = lambda: None) -> None:
-    """Call a function of the client that may hang, with a timeout as last argument. Wait only a little longer.
+    """Call a function of the client with a timeout. If it hangs in spite of the timeout, stop waiting for it.
 
-    `look` is called repeatedly during the wait. An exception that it raises ends the wait.
+    The timeout is the last argument. `look` is called repeatedly during the wait. An exception of `look` ends the wait.
 
     librdkafka may forget its own timeout: send_offsets_to_transaction has waited forever after the connection to the
     broker broke at that moment. A call that does not return keeps its thread and its producer. The producer of the next
@@ -56,7 +56,7 @@ def within(seconds: float, call: Callable[..., Any], *arguments: Any, look: Call
 
 
 class TransactionalSession(ProducerSession):
-    """Writes records in transactions, each with the sink's position, and fences off other producers of its name.
+    """Writes records and the sink's position in transactions. Kafka then refuses older producers with the same name.
 
     Args:
         name: Transactional id and consumer group.
@@ -113,7 +113,7 @@ class TransactionalSession(ProducerSession):
         return judged
 
     def _undo(self) -> None:
-        """Abort the transaction with a new producer. The old one loses the numbers of its records after a refusal."""
+        """Abort the transaction by a new producer. After a refusal the old one can no longer number its records."""
         super().close()
         self._producer = self._transactional()
         self._failed.clear()  # reports of the aborted records say nothing about the next attempt

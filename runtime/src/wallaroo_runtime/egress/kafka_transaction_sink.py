@@ -94,7 +94,7 @@ class TransactionalSink(KafkaSink):
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, more=more)
 
     def _pieces_until(self, end: SinkPosition) -> list[Piece]:
-        """Return the pieces from the recorded position to `end`: Kafka has them, but no egress has recorded that."""
+        """Return the pieces that Kafka has committed after the recorded position, up to Kafka's position `end`."""
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
@@ -110,7 +110,7 @@ class TransactionalSink(KafkaSink):
         raise self._contradicted(reason, f"; if this is an older backup, {delete} lets it send its output again")
 
     def _prepare(self, end: SinkPosition) -> None:
-        """Note, before records up to a position are committed, that Kafka may have more than the recorded position."""
+        """Before a commit, note durably that Kafka may have records after the recorded position."""
         self._is_doubtful = True
         if not self._open.exists():
             self._open.touch(mode=0o600)
@@ -120,6 +120,6 @@ class TransactionalSink(KafkaSink):
 
 
 def _is_same(position: SinkPosition, end: SinkPosition) -> bool:
-    """Return whether two positions follow the same messages. Other sinks' output may be between the positions."""
+    """Return whether the same messages of the sink are before both positions; only output of other sinks may differ."""
     counts = (position.messages, position.total_bytes, position.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

@@ -34,7 +34,7 @@ class _Group:
         self.sinks, self.coarse_ms = sinks, COARSE_MS
 
     def join(self, arrived: Mapping[int, int], published_ms: int) -> None:
-        """Add messages to this group. Their times are rounded down to multiples of `coarse_ms`."""
+        """Add messages to this group, with times that are rounded down to multiples of `coarse_ms`."""
         for time_ms, count in arrived.items():
             self.arrived[time_ms - time_ms % self.coarse_ms] += count
             self.published[published_ms - published_ms % self.coarse_ms] += count
@@ -52,7 +52,7 @@ def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
 
 
 class LatencyMeter:
-    """Measures two latencies of each message: from its arrival, and from its output in the outbox, until sinks have it.
+    """Measures two latencies of each message until sinks have its output: since its arrival, and since its publication.
 
     Any thread may call it. If 10,000 groups wait for a sink, e.g. because its receiver is away, further messages join
     the latest of these groups and end with it.
@@ -78,7 +78,7 @@ class LatencyMeter:
         self._end_to_end, self._deliver = Histogram(), Histogram()
 
     def publish(self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int) -> None:
-        """Note messages whose output has just come into the outbox.
+        """Begin to measure for messages whose output has just come into the outbox.
 
         Args:
             ends: Number of messages in the outbox up to the end of the new output, by port.
@@ -104,7 +104,7 @@ class LatencyMeter:
                     waiting[-1] = end, latest
 
     def take(self, port: int, messages: int) -> None:
-        """Note how many messages a sink has taken so far, in total."""
+        """Note the number of messages that a port's sink has delivered, and end the latencies of finished groups."""
         with self._lock:
             self._taken[port] = messages
             waiting = self._waiting[port]

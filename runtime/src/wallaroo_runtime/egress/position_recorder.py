@@ -1,4 +1,4 @@
-"""Records in a thread the position of the last delivered output of a sink, so that sending never waits for a disk."""
+"""Records a sink's position (of its last delivered output) in a thread, so that sending never waits for the disk."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ class PositionRecorder:
             self._moved.set()
 
     def close(self) -> None:
-        """End the thread. Then the caller must record the last position itself, if the thread has not recorded it."""
+        """End the thread. It may not have recorded the last position: then the caller must do so."""
         self._closing.set()
         self._moved.set()
         self._thread.join()

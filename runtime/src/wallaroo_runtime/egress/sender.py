@@ -66,7 +66,7 @@ class Sender:
         self._news.set()
 
     def _remove_delivered(self) -> None:
-        """Remove files that were delivered before the last process ended, and count the files that stay."""
+        """At the start, remove files that are delivered completely, and count the bytes of the others."""
         sinks = {sink.config.port: sink for sink in self._sinks}
         for record in self._log.records():
             for index, file in enumerate(record.files):
@@ -78,7 +78,7 @@ class Sender:
                     self._published[file.port] = self._published.get(file.port, 0) + file.bytes
 
     def use(self, live: LiveLog, latencies: LatencyMeter) -> None:
-        """Deliver the live log (output of real-time mode), too. The log's writer calls `wake` for new output."""
+        """Also deliver the live log (output of real-time mode). The writer of the log calls `wake` for new output."""
         for sink in self._sinks:
             sink.live, sink.latencies = live, latencies
         self.live, self._latencies = live, latencies
@@ -92,7 +92,7 @@ class Sender:
             self._news.set()
 
     def waiting_bytes(self) -> int:
-        """Return the size of the part of the live log that a sink has not delivered yet."""
+        """Return the size of the live log from the first output that some sink has not delivered."""
         if self.live is None:
             return 0
         messages = self.live.state.messages
@@ -100,7 +100,7 @@ class Sender:
         return self.live.end - min((sink.position.live for sink in waiting), default=self.live.end)
 
     def _remove_live(self) -> None:
-        """Remove the part of the live log that no sink needs again."""
+        """Remove the beginning of the live log up to the output that some sink may still deliver."""
         if self.live is not None:
             kept = (sink.done_live for sink in self._sinks if self.live.state.messages[sink.config.port])
             self.live.remove(min(kept, default=self.live.safe))
@@ -179,7 +179,7 @@ class Sender:
         self._write_status("stopped")
 
     def _write_status(self, state: str) -> bool:
-        """Write the status file. Return whether the status has changed since the last call."""
+        """Write the status file. Return whether the status differs from that of the last call."""
         with self._lock:
             findings, self._found = self._found, []
         for diagnostic in findings:

@@ -38,7 +38,7 @@ _FOLDERS = ("outbox", "dead-letters", "staging")
 
 
 class EgressHost(Host):
-    """Runs an egress, which keeps an outbox and delivers its output, for the driver that attached last.
+    """Runs an egress (it keeps an outbox and delivers its output) for one driver: the one that attached last.
 
     Each epoch has a directory for its staged files, so files that tasks of an earlier driver still write do no harm. A
     driver on the same machine writes the files itself, and the egress only delivers them.
@@ -67,7 +67,7 @@ class EgressHost(Host):
 
     @property
     def outbox(self) -> Outbox:
-        """The outbox of a remote egress, which publishes its output itself. With a local egress the driver does that.
+        """The outbox, if the egress is remote and publishes output itself. With a local egress the driver publishes.
 
         Raises:
             RunError: R648 if the egress is local.
@@ -77,9 +77,9 @@ class EgressHost(Host):
         return self._outbox
 
     def deliveries(self) -> Deliveries:
-        """Return the receiver of output in real-time mode, which does not wait for the end of a micro-batch.
+        """Return the object that takes the output of tasks in real-time mode, before their micro-batch ends.
 
-        If there is no live log (the file of such output), create it. The receiver wakes the sender, which from now on
+        If there is no live log (the file of this output), create it. The object wakes the sender, which from now on
         need not poll the outbox.
 
         Raises:
@@ -106,12 +106,12 @@ class EgressHost(Host):
             part.use(self._deliveries.live, self._deliveries.latencies)
 
     def is_full(self) -> bool:
-        """Return whether the live log has so much undelivered output that it must take no more."""
+        """Return whether undelivered output in the live log has reached its limit, so that no more is taken."""
         limit = int(self.store.attachment.config.get("backlog_bytes", 0))
         return bool(limit) and self.waiting_bytes() >= limit
 
     def published(self) -> Counter[int]:
-        """Return the number of messages that were ever published, by port. Dead letters have port 65535."""
+        """Return the number of messages published since the outbox began, by port. Dead letters have port 65535."""
         live = Counter[int]() if self._deliveries is None else self._deliveries.live.state.messages
         return self.outbox.recorded() + live
 
@@ -123,7 +123,7 @@ class EgressHost(Host):
             return self._deliveries.live.state.last
 
     def waiting_bytes(self) -> int:
-        """Return the size of the part of the live log that a sink has not delivered yet."""
+        """Return the size of the live log from the first output that some sink has not delivered."""
         return self._part.waiting_bytes() if isinstance(self._part, Sender) else 0
 
     def _make_folders(self) -> None:
@@ -143,7 +143,7 @@ class EgressHost(Host):
         return self.data / "staging" / str(epoch)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that has attached. Remove staged files of earlier drivers."""
+        """Return the reply to a driver that has just attached. Remove the staged files of earlier drivers."""
         if self._deliveries is not None:
             with self._deliveries.lock:
                 pass  # the lock waits for a delivery in progress; after it, tasks of an earlier driver are refused
@@ -179,7 +179,7 @@ class EgressHost(Host):
         add_service(SERVICES["egress"], OutboxServicer(self), server)
 
     def make(self, config: pb.AttachOutboxRequest) -> Sender:
-        """Make the sender for the sinks of a configuration."""
+        """Make the object that delivers to the sinks of a configuration."""
         sender = Sender(self.data, config)
         self._use_live(sender)
         return sender
@@ -289,7 +289,7 @@ class OutboxServicer:
     def Deliver(  # noqa: N802
         self, request_iterator: Iterator[pb.DeliverRequest], context: grpc.ServicerContext
     ) -> Iterator[pb.DeliverReply]:
-        """Take output of a task in real-time mode, wake the sinks at once, and reply when it is safe on disk."""
+        """Take output of a task in real-time mode, and wake the sinks. Reply when the output is safe on disk."""
         opening = next(request_iterator, pb.DeliverRequest()).opening
         self._check_query(opening.query)
         writer = AttemptWriter(opening.epoch, opening.query, opening.batch, opening.partition, opening.attempt)
@@ -304,7 +304,7 @@ class OutboxServicer:
 
     @answering
     def Status(self, request: pb.StatusRequest, context: grpc.ServicerContext) -> pb.StatusReply:  # noqa: N802
-        """Return status and counts. If the driver gives the number of its last dead letter, also return later ones."""
+        """Return status and counts. If the request has the number of a dead letter, also return later dead letters."""
         with self._host.lock:
             self._host.store.check_look(request.epoch)
             if self._host.is_local:  # a local driver reads the files itself; it calls only if there is no status file

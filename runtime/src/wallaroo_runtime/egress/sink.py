@@ -1,4 +1,4 @@
-"""Delivers the output for one sink, in a thread: over TCP. Subclasses deliver to Kafka and to connectors."""
+"""Delivers the output of one sink over TCP, in a thread of its own. Subclasses deliver to Kafka and to connectors."""
 
 import os
 import random
@@ -86,7 +86,7 @@ class Sink:
         self.wake()
 
     def abandon(self) -> None:
-        """Let the thread end now. The next egress delivers messages without an acknowledgement again."""
+        """Let the thread end now. The next egress sends messages again that the receiver has not acknowledged."""
         self._abandoned = True
         self.drain()
 
@@ -124,7 +124,7 @@ class Sink:
                 return
 
     def _name_output(self, name: str) -> None:
-        """Give the output a permanent name, unless it has one. Sinks with transactions know the output by its name."""
+        """Give the output a permanent name, unless it has one: receivers with transactions recognize it by name."""
         if not self.position.sender:
             self.position = replace(self.position, sender=name, base=self.position.total_bytes)
             self._record(durable=True)
@@ -147,11 +147,11 @@ class Sink:
         self._say(self.outage)
 
     def _is_lasting(self, before: SinkPosition) -> bool:
-        """Return whether to connect again soon, although a connection that began at position `before` has broken."""
+        """Return whether to connect again soon after a connection has broken that began at position `before`."""
         return True
 
     def _use(self, stream: SinkStream) -> bool:
-        """Deliver over a connection. Return False if the connection breaks, and True if nothing more is to do."""
+        """Deliver over a connection. Return False if it breaks, and True if all is delivered or abandoned."""
         feed = Feed(self._directory, self.config.port, self.position)
         name = f"record-{self.config.port}"
         self._recorder = recorder = PositionRecorder(self._try_record, self.wake, name)
@@ -219,13 +219,13 @@ class Sink:
             self._advance(stream.partly())
 
     def _finish_file(self, piece: Piece) -> None:
-        """If a delivered piece (messages of one frame) is the last one of its file, note that the file can go."""
+        """Note that a file may be removed, if a delivered piece (messages of one frame) is its last one."""
         if piece.finished is not None:
             self._delivered.append((piece.after, piece.finished))
             self.finished_bytes += piece.finished.bytes
 
     def _take(self, pieces: list[Piece], end: SinkPosition, *, durable: bool = True) -> None:
-        """Record the position after the pieces of a transaction.
+        """Move the position past pieces that the receiver has taken or prepared, and record the position.
 
         If the receiver has prepared the transaction, this record is the decision to commit it.
         """
@@ -281,7 +281,7 @@ class Sink:
             (self._directory / self._delivered.popleft()[1].name).unlink(missing_ok=True)
 
     def _recordable(self, *, durable: bool) -> SinkPosition:
-        """Return the latest position that may be recorded: the live log before it must be safe on disk.
+        """Return the latest position that may be recorded: one up to which the live log is safe on disk.
 
         Otherwise a loss of power could remove output from the log that counts as delivered.
         """
@@ -295,7 +295,7 @@ class Sink:
         return before if before.is_after(self._recorded) and before.live_needed <= live.safe else self._recorded
 
     def is_done_with(self, record: int, index: int) -> bool:
-        """Return whether this sink no longer needs the file at `index` of a record of the outbox's log."""
+        """Return whether this sink has delivered file number `index` of record number `record` of the outbox's log."""
         return (record, index) < (self._durable.record, self._durable.file)
 
     @property

@@ -53,12 +53,12 @@ class SinkStream:
 
     @property
     def is_idle(self) -> bool:
-        """True if everything is acknowledged."""
+        """True if the peer has acknowledged all pieces."""
         return not self._pieces
 
     @property
     def is_sending(self) -> bool:
-        """True if the system has not yet taken all bytes of the last pieces."""
+        """True if the operating system has not yet taken all bytes of the last call of `put`."""
         return bool(self._rest)
 
     def put(self, pieces: Sequence[Piece]) -> None:
@@ -70,7 +70,7 @@ class SinkStream:
         self.send()
 
     def send(self) -> None:
-        """Give the system as many bytes as it takes now.
+        """Give the operating system as many bytes as it takes now.
 
         Raises:
             OSError: The connection broke.
@@ -86,7 +86,7 @@ class SinkStream:
             self._rest = self._rest[count:]
 
     def acknowledged(self) -> Iterator[Piece]:
-        """Yield the pieces whose last byte was acknowledged since the last call; allowed after `close`, too."""
+        """Yield the pieces that were acknowledged completely since the last call; allowed after `close`, too."""
         if self._socket.fileno() >= 0:
             self._acknowledged = self._sent - self._outstanding()
         while self._pieces:
@@ -97,14 +97,14 @@ class SinkStream:
             yield piece
 
     def partly(self) -> SinkPosition | None:
-        """Return the position in the first piece that is not wholly acknowledged; None if all are acknowledged."""
+        """Return the position after the last acknowledged message; None if all pieces are acknowledged completely."""
         if not self._pieces:
             return None
         start, piece = self._pieces[0]
         return piece.position(max(0, self._acknowledged - start))
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until more can be sent, the peer acts, or `wake` is readable. Return whether `wake` is readable.
+        """Wait until more can be sent, the peer acts, or another thread wakes this one. Return whether it was woken.
 
         Raises:
             OSError: The connection broke.
@@ -134,7 +134,7 @@ class SinkStream:
 
     @property
     def is_finished(self) -> bool:
-        """True if the peer has acknowledged the end of the connection, too."""
+        """True if the peer has acknowledged all bytes and, after `finish`, the end of the stream."""
         return self._outstanding() == 0
 
     def _outstanding(self) -> int:

@@ -73,7 +73,7 @@ class Connection:
             self.has_ended = self.has_ended or not self.socket.recv(1, socket.MSG_PEEK)
 
     def close(self, is_safe: Callable[[int], bool]) -> None:
-        """Close, with EOF if the peer has closed its side and all its messages are safe, else with a reset.
+        """Close with EOF if the peer has closed its side and all its messages are safe, else with a reset.
 
         A peer that gets EOF knows that all its messages are safe. So a peer that may still send gets a reset. A refused
         connector gets EOF, too, because only the acknowledgements of its protocol count for it.

@@ -43,7 +43,7 @@ class Streams:
 
 @dataclass(slots=True)
 class ConnectorBatch:
-    """Messages of one connection that are gathered for one frame."""
+    """Messages of one connection, gathered until they go into the journal as one frame."""
 
     values: list[bytes] = field(default_factory=list)
     keys: list[bytes] = field(default_factory=list)
@@ -93,7 +93,7 @@ class Connectors:
 
     @property
     def wait(self) -> bool:
-        """True if a connector waits for messages to be processed."""
+        """True if messages of a connector are not acknowledged yet, because they are not processed."""
         return any(session.deliveries for session in self._sessions.values())
 
     def timeout(self) -> float:
@@ -120,7 +120,7 @@ class Connectors:
         session.deliveries.clear()
 
     def take(self, connection: Connection, data: bytes) -> None:
-        """Take whole frames of a connector. A wrong frame gets the connector refused, but earlier frames stay taken."""
+        """Take whole frames of a connector. If one is wrong, refuse the connector; the frames before it count."""
         session = self._sessions[connection]
         finding = None
         try:
@@ -135,7 +135,7 @@ class Connectors:
             self.refuse(connection, finding)
 
     def check(self, connection: Connection, cut: Cut) -> None:
-        """Refuse a connector if its next frame's header announces too many bytes. The limit is lower before HELLO."""
+        """Refuse a connector whose next frame is too large, by its header. The limit is lower before HELLO."""
         session = self._sessions[connection]
         if connection.is_refused:
             return

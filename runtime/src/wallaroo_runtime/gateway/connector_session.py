@@ -61,7 +61,7 @@ class ConnectorSession:
 
     @property
     def is_deaf(self) -> bool:
-        """True if more than `MOST_UNSENT_BYTES` bytes are unsent."""
+        """True if the connector does not read: more than `MOST_UNSENT_BYTES` bytes are unsent."""
         return len(self._unsent) > MOST_UNSENT_BYTES
 
     def send(self, frame: bytes) -> None:
@@ -77,7 +77,7 @@ class ConnectorSession:
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Note ids of messages, by stream, to acknowledge when all messages up to number `taken` are processed."""
+        """Note ids, by stream, to acknowledge as soon as all messages up to number `taken` are processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None
@@ -86,7 +86,7 @@ class ConnectorSession:
             self.deliveries.append(Delivery(taken, dict(points)))
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
-        """Return the id of the last processed message of each stream that has come further since the last call."""
+        """Return the ids to acknowledge now, by stream: of the last processed message, where that is a new one."""
         for delivery in reversed(self.deliveries):
             if delivery.offset is not None:
                 break  # earlier deliveries were written before

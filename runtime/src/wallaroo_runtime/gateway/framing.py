@@ -40,7 +40,7 @@ Cutter = Callable[[bytes | bytearray, int], Cut]
 
 
 class Splitter(Protocol):
-    """Cuts a stream whose framing only the user's decoder knows. Only one thread calls a splitter. A call may block."""
+    """Cuts a byte stream by the user's decoder, which alone knows the framing. A call may block; one thread calls."""
 
     def split(self, data: bytes) -> tuple[list[int], int]:
         """Cut bytes that begin at a message boundary.
@@ -57,7 +57,7 @@ def length_packer(kind: str) -> struct.Struct:
 
 
 def framer(kind: str) -> Callable[[bytes], bytes]:
-    r"""Return a function that adds the framing to a payload: the result has the bytes that a sender would send.
+    r"""Return a function that adds the framing to a payload, as a sender does.
 
     Args:
         kind: One of `KINDS`.
@@ -80,7 +80,7 @@ def misfit(kind: str, payload: bytes) -> str:
 
 
 def fixed_cutter(kind: str, max_message_bytes: int) -> Cutter:
-    r"""Return the cutter for a framing whose messages begin with their length, or are lines.
+    r"""Return the cutter for a framing that needs no worker: messages begin with their length, or are lines.
 
     The cutter takes a buffer that begins at a message boundary, and the number of its bytes to use.
 

@@ -124,7 +124,7 @@ class Gateway:
         return [source.listener.getsockname()[:2] for source in self._sources]
 
     def wake(self) -> None:
-        """Make the event loop turn. Any thread or signal handler may call this."""
+        """Make the event loop run without waiting for input. Any thread or signal handler may call this."""
         with contextlib.suppress(BlockingIOError):
             os.write(self._wake_write, b"\0")
 
@@ -165,7 +165,7 @@ class Gateway:
             self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Write the status when a source begins or ends to wait for processing. The driver then commits sooner."""
+        """Write the status when sources begin or end to wait for commits. Meanwhile the driver commits sooner."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -198,7 +198,7 @@ class Gateway:
         )
 
     def _regulate(self) -> None:
-        """Read and accept only while there is room for more input."""
+        """Read connections and accept new ones only while there is room for more input."""
         reads = self._intake.accepts and not self._kafka.hold
         if reads != self._reads:
             self._reads = reads
@@ -215,7 +215,7 @@ class Gateway:
         self._accept_while(len(self._connections) < self._limit)
 
     def _resume(self, connection: Connection) -> None:
-        """Read a paused connection again, as soon as the gateway reads any connections."""
+        """End the pause of one connection. It is read as soon as the gateway reads any connections."""
         self._traffic.register(connection.socket, selectors.EVENT_READ, connection)
         if self._reads:
             connection.pace.go_on(time.monotonic())
@@ -298,7 +298,7 @@ class Gateway:
             self._hold_back(connection)
 
     def _hold_back(self, connection: Connection) -> None:
-        """Stop reading a connection with a large partial message, unless it has the largest of all partial messages."""
+        """Pause a connection with a large partial message, unless that is the largest of all partial messages."""
         largest = max(self._connections, key=lambda other: len(other.tail))
         if connection is not largest and connection not in self._waiting:
             self._waiting.add(connection)
@@ -363,7 +363,7 @@ class Gateway:
             connection.close(self._intake.is_safe)
 
     def _drop(self, connection: Connection, diagnostic: Diagnostic | None) -> None:
-        """Close a connection that cannot go on. Messages that were taken from it stay taken."""
+        """Close a connection that cannot go on. Messages already taken from it are not lost."""
         if diagnostic is not None:
             self.status.say(diagnostic)
         with contextlib.suppress(KeyError):

@@ -1,4 +1,4 @@
-"""Lets workers make the messages of generator sources, at most a few MiB more than are processed."""
+"""Lets workers make the messages of generator sources: at most a few MiB are made and not processed yet."""
 
 import queue
 import threading
@@ -20,7 +20,7 @@ SLOW_S, FAST_S = 0.1, 0.02
 
 
 class Maker(Protocol):
-    """Makes the messages of one generator source: a worker, as the gateway sees it."""
+    """Makes the messages of one generator source, by calls of a worker."""
 
     def make(
         self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int
@@ -87,7 +87,7 @@ class MessageGenerator:
         threading.Thread(target=self._run, name=f"generate-{self.config.port}", daemon=True).start()
 
     def ask(self) -> None:
-        """Request the next messages. When the answer has come, `made` has it, and `wake` is called."""
+        """Request the next messages. The thread adds the answer to `made`, and calls `wake`."""
         self.is_asked = True
         self._questions.put(True)
 

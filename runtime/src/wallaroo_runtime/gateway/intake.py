@@ -99,7 +99,7 @@ class SyncPace:
         self._at, self._messages = 0.0, 0
 
     def look(self, now: float, messages: int) -> None:
-        """Update `interval_s` from the number of messages so far."""
+        """Update `interval_s` by the rate of messages; `messages` is their number so far."""
         elapsed = now - self._at
         if elapsed >= RATE_S:
             self.interval_s = PACE_S if messages - self._messages > PACED_RATE * elapsed else 0.0
@@ -182,11 +182,11 @@ class Intake:
         return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Return whether all messages that came before the property `taken` had this value are safe on disk."""
+        """Return whether the first `taken` messages are safe on disk; `taken` is an earlier value of the property."""
         return self.writer.safe.messages >= taken
 
     def has_safe(self, frame: Gathered) -> bool:
-        """Return whether a frame is written, and safe as the policy demands."""
+        """Return whether the journal has a frame, safe on disk if the policy is not `never`."""
         return 0 <= frame.end <= self.writer.safe.offset
 
     def take(self, port: int, count: int, data: bytes) -> None:
@@ -216,7 +216,7 @@ class Intake:
         self.flush()
 
     def control(self, port: int, *value: bytes) -> Gathered:
-        """Take a tick or a visit, after the messages that were taken so far. A visit has a value."""
+        """Take a tick, or a visit with its `value`. It comes after the messages that were taken so far."""
         parts = [column(list(map(len, value))), *value] if value else []
         self.take_whole(frame := Gathered(port, self.now_ms(), parts=parts, encoding=PLAIN if value else FRAMED))
         return frame
@@ -257,7 +257,7 @@ class Intake:
             yield self._gathered
 
     def turn(self, now: float) -> None:
-        """Begin a sync, and look for input that is committed, if that is due. Called in every turn of the event loop.
+        """If they are due, begin a sync, and read the committed offset. Called in every turn of the event loop.
 
         Raises:
             OSError: The disk failed.

@@ -39,7 +39,7 @@ _NAME = POINT_HEADER.decode()
 
 
 class FrameRecords:
-    """Makes frames from records of a topic. It has them as columns, which cost less CPU time than single records.
+    """Makes frames from records of a topic, by columns (keys, values, times), to spend less CPU time on each record.
 
     A run is messages of one partition with consecutive offsets. Its last message has the next offset as a header, so
     all offsets of the run are known.
@@ -70,7 +70,7 @@ class FrameRecords:
             ]
 
     def _sizes(self) -> list[int]:
-        """Return the size of each record, for the limit of the topology."""
+        """Return the size of each record, to compare it with the limit in the topology."""
         if self._config.records:
             return [len(value or b"") for value in self._values]
         columns = zip(self._values, self._keys, self._headers, strict=True)
@@ -106,7 +106,7 @@ class FrameRecords:
         return Gathered(port, earliest, end - begin, sum(map(len, parts)), parts, flags, PLAIN, reached)
 
     def _letter(self, at: int, error: str) -> Gathered:
-        """Return a frame with the dead letter of a record that is too large, as `LargeRow.java` makes it.
+        """Return a frame with the dead letter of a record that is too large: the same as `LargeRow.java` makes.
 
         It has the record's place in the topic, and the beginning of its value.
         """
@@ -252,7 +252,7 @@ class KafkaReader:
             self._assign(consumer, new)
 
     def _partitions(self, consumer: Any) -> list[int]:
-        """Return the partitions of the topic; empty if none are found, which is an outage at the second time."""
+        """Return the partitions of the topic; empty if none are found. If that happens twice, report an outage."""
         from confluent_kafka import KafkaException
 
         try:
@@ -304,7 +304,7 @@ class KafkaReader:
             self._tell_outage(error.str())
 
     def _why_lost(self, consumer: Any, partition: int, offset: int) -> str:
-        """Return the number of lost records, in words; empty if the brokers do not answer."""
+        """Return in words why the records from an offset on are lost; empty if the brokers do not answer."""
         from confluent_kafka import KafkaException, TopicPartition
 
         with contextlib.suppress(KafkaException):

@@ -27,7 +27,7 @@ class Pace:
         self._kept_up, self._paused = now, self._paused and now
 
     def came(self, size: int, now: float) -> None:
-        """Note that bytes of the message came."""
+        """Note that more bytes of the message have come."""
         self._kept_up = min(now, self._kept_up + size / LEAST_BYTES_PER_S)
 
     def pause(self, now: float) -> None:

@@ -33,7 +33,7 @@ MAX_PARTS = 100_000
 
 
 class GatewayHost(Host):
-    """Runs a gateway for the driver that attached last.
+    """Runs a gateway for one driver: the one that attached last.
 
     Args:
         directory: Directory of the service; the journal is `journal` in the directory of the data.
@@ -81,7 +81,7 @@ class GatewayHost(Host):
         )
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that has attached. Calls of `follow` for an earlier driver then end."""
+        """Return the reply to a driver that has just attached. End the calls of `follow` by earlier drivers."""
         self.heads.wake()
         return super().reply(attachment)
 
@@ -208,7 +208,7 @@ class JournalServicer:
 
     @answering
     def Visit(self, request: pb.VisitRequest, context: grpc.ServicerContext) -> pb.VisitReply:  # noqa: N802
-        """Write a visit to the journal. For the id of an earlier visit return counts, and whether it is processed."""
+        """Write a visit to the journal; or, for an earlier visit's id, return its counts, and whether it is done."""
         if not request.id:
             return pb.VisitReply(id=self._host.visit(request.name, request.metadata))
         journal = self._host.journal
@@ -235,19 +235,19 @@ def position_message(position: Position) -> pb.Position:
 
 
 def worker_splitter(config: pb.Source) -> Splitter:
-    """Return a splitter that lets the worker of a source cut its bytes into messages."""
+    """Return a splitter that sends a source's bytes to the source's worker, whose decoder cuts them into messages."""
     splitter: Splitter = pkgutil.resolve_name(SPLITTER)(config.target, config.path, config.max_message_bytes)
     return splitter
 
 
 def worker_maker(config: pb.Generator) -> Maker:
-    """Return a `Maker` that lets the worker of a generator source make its messages."""
+    """Return a `Maker` that gets the messages of a generator source from the source's worker."""
     maker: Maker = pkgutil.resolve_name(MAKER)(config.target, config.path)
     return maker
 
 
 class HeadWatch:
-    """Notifies waiting threads of the journal's readable end. A slow thread gets only the latest position.
+    """Notifies waiting threads when the journal's readable end moves. A slow thread gets only the latest position.
 
     Attributes:
         version: A number that changes with each call of `move` or `wake`.
@@ -265,7 +265,7 @@ class HeadWatch:
             self._turn()
 
     def wake(self) -> None:
-        """Wake all waiting threads, so that they check again whether to wait."""
+        """Wake all waiting threads, which then check whether to go on, e.g. after another driver has attached."""
         with self._changed:
             self._turn()
 

@@ -1,4 +1,4 @@
-"""Finds out where sources continue after a restart: after the last message of a generator, or the point of a stream.
+"""Finds where sources continue after a restart: after a generator's last message, or at a stream's point (id, offset).
 
 A connector source has streams, whose points are the ids of the last messages. The streams of a Kafka source are the
 partitions of its topic, and their points are the next offsets.
@@ -27,7 +27,7 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return the headers of a frame's messages, by which a restarted gateway finds the points of streams.
+    """Return headers for the messages of a frame, which record the points of streams (an id or offset) in the journal.
 
     Args:
         count: Number of messages.
@@ -40,7 +40,7 @@ def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> 
 
 
 def _has_point(headers: bytes) -> bool:
-    """Return whether the last of a message's headers is the point of a stream."""
+    """Return whether the last header of a message is a point of a stream."""
     return headers[-_POINT.size - len(_POINT_START) : -_POINT.size] == _POINT_START
 
 
@@ -54,7 +54,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The content of the file `past`: the facts from the frames of the journal before an offset."""
+    """The content of the file `past`: last messages and points, from the frames of the journal before an offset."""
 
     offset: int
     values: Mapping[int, Last]
@@ -63,7 +63,7 @@ class _Kept:
 
 
 class SourceProgress:
-    """Where sources continue after a restart, by the frames of the journal up to an offset.
+    """The places at which sources continue after a restart. They are read from the journal's frames up to an offset.
 
     Args:
         directory: The journal; its writer must exist already.
@@ -100,7 +100,7 @@ class SourceProgress:
             raise RunError.of("R698", what=f"journal {self._path} at offset {self._offset}", reason=reason)
 
     def advance(self, end: int) -> None:
-        """Read the frames up to an offset, and note the last message or the points of each source in them."""
+        """Read the journal up to an offset, and note the last message of generators and the points of streams."""
         segments = list_segments(self._directory)
         start = max(self._offset, segments[0].base if segments else 0)
         for data in JournalReader(self._directory).read(start, end) if self._is_needed else ():
@@ -120,7 +120,7 @@ class SourceProgress:
         self._noted[-1][1].update(points)
 
     def move(self, offset: int) -> None:
-        """Add the facts of all frames up to a segment's end. Only for generators and connectors frames are read."""
+        """Add last messages and points up to a segment's end. Frames are read only for generators and connectors."""
         if self._generators or self._connectors:
             self.advance(offset)
         while self._noted and self._noted[0][0] < offset:
@@ -142,7 +142,7 @@ class SourceProgress:
                 self.points[header.port][stream] = point
 
     def save(self) -> None:
-        """Write the known facts to the file `past`, so that they survive a loss of power."""
+        """Write last messages and points to the file `past`, so that they survive a loss of power."""
         write_record(self._path, _Kept(self._offset, self.values, self.points, self.topics))
 
     def _load(self) -> None:

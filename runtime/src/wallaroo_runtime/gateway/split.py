@@ -25,7 +25,7 @@ class SplitThread:
         threading.Thread(target=self._run, name=f"split-{config.port}", daemon=True).start()
 
     def ask(self, connection: Connection, data: bytes) -> None:
-        """Request that a connection's bytes are cut into messages; `answers` yields the result later."""
+        """Let the thread cut a connection's bytes into messages. `answers` yields the result later."""
         self._questions.put((connection, data))
 
     def answers(self) -> Iterator[tuple[Connection, Cut | Diagnostic]]:

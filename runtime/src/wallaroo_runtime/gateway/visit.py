@@ -30,7 +30,7 @@ class PendingVisit:
 
 
 class VisitIntake:
-    """Takes visits from the threads of callers, and answers a caller when the journal has its visit safely.
+    """Takes visits from callers in other threads. A caller waits until its visit is safe in the journal.
 
     Args:
         names: Names of the visits that the application takes.
@@ -54,7 +54,7 @@ class VisitIntake:
         return unsafe + sum(end > done for end in self._known.values())
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
-        """Write a visit to the journal, and wait until it is safe there. Only the event loop may not call this.
+        """Write a visit to the journal, and wait until it is safe there. Any thread may call this but the event loop's.
 
         Returns:
             Id of the visit.

@@ -76,7 +76,7 @@ def option_refused(part: str, use: str, error: Exception) -> RunError:
 
 
 class Cluster:
-    """Asks the brokers of a Kafka cluster, and turns Kafka's errors into errors for the user.
+    """Asks Kafka's brokers for topics, partitions and offsets, and turns Kafka's errors into errors for the user.
 
     Args:
         brokers: HOST:PORT of some brokers.
@@ -104,7 +104,7 @@ class Cluster:
 
     @contextmanager
     def translated(self, fix: str = CORRECT) -> Iterator[None]:
-        """Turn an error of Kafka in the block into the error of `refused`. `fix` is the remedy of R727."""
+        """Turn Kafka's errors in the `with` block into the errors of `refused`; `fix` is the remedy of R727."""
         self._noted.clear()
         try:
             yield
@@ -140,7 +140,7 @@ class Cluster:
 
     @contextmanager
     def asking(self) -> "Iterator[AdminClient]":
-        """Yield a client that creates and describes topics. Turn errors of Kafka in the block into `RunError`."""
+        """Yield a client that creates and describes topics. Turn its errors in the `with` block into `RunError`."""
         admin = self.admin()
         with self.translated():
             try:
@@ -182,7 +182,7 @@ class Cluster:
         }
 
     def all_offsets(self, partitions: Iterable[tuple[str, int]], kind: int) -> dict[tuple[str, int], int]:
-        """Return offsets as `offsets`, for partitions of any topics. Retry while a new topic has no leaders yet.
+        """Return offsets like `offsets`, for partitions of several topics. Retry while a new topic has no leaders yet.
 
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.
@@ -233,7 +233,7 @@ class Cluster:
         return any(each.topic == topic and each.offset >= 0 for each in committed)
 
     def retried(self, call: Callable[[], T], *passing: int) -> T:
-        """Return the result of a call. Repeat the call for some time while it fails with a code of `passing`."""
+        """Return the result of a call. Repeat the call for some time while its error has one of the codes `passing`."""
         deadline = time.monotonic() + ANSWER_S
         while True:
             try:
@@ -245,7 +245,7 @@ class Cluster:
 
 
 def check_answer(brokers: Sequence[str], what: str) -> None:
-    """Refuse brokers if none accepts a connection: the client would try for a long time and report little.
+    """Raise an error if no broker accepts a connection. The client itself would try for long and report little.
 
     Args:
         brokers: HOST:PORT of each broker.

@@ -1,4 +1,4 @@
-"""Converts records of Kafka to messages in frames, for a gateway, as tasks do for Spark's sources."""
+"""Converts records of Kafka to messages in frames, for a gateway. With micro-batches, Spark's tasks do this in Java."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -47,7 +47,7 @@ def encode_headers(pairs: Iterable[Pair]) -> bytes:
 def columns_of(
     values: Sequence[bytes | None], keys: Sequence[bytes | None], times: Sequence[int], headers: Sequence[bytes]
 ) -> tuple[int, dict[str, Any]]:
-    """Return the earliest time of messages, and the arguments of `encode_body`, which makes a frame of them.
+    """Return the earliest time of some messages, and the arguments with which `encode_body` makes a frame of them.
 
     Args:
         values: Value of each message; None for a tombstone.

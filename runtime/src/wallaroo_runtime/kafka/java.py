@@ -22,7 +22,7 @@ _TRUSTSTORE = {"ssl.ca.location": "ssl.truststore.location", "ssl.ca.pem": "ssl.
 
 
 def java_options(options: Mapping[str, str], part: str) -> dict[str, str]:
-    """Return the options of a source or sink with the client's settings in the names and forms of the Java client.
+    """Return the options of a source or sink. Settings of librdkafka get the names and forms of Kafka's Java client.
 
     Args:
         options: Settings of the client, which begin with "kafka.", and options of Spark.

@@ -64,6 +64,6 @@ def keeps_order(settings: Mapping[str, Any]) -> bool:
 
 
 def reader_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the settings of a producer that a consumer of its brokers needs: addresses, login and encryption."""
+    """Return those settings of a producer that a consumer also needs: addresses, login and encryption."""
     kinds = ("bootstrap.", "log_level", *CONNECTING)
     return {name: value for name, value in settings.items() if name.startswith(kinds)}

@@ -207,7 +207,7 @@ def emit(
 
 
 def _produce(producer: Any, failed: Collection[Any], *record: Any, **more: Any) -> None:
-    """Queue a record. Wait while the client holds too many records, or too many bytes, unless one has failed."""
+    """Give a record to the client. Wait while the client's queue is full. Do nothing if a record has failed."""
     while not failed:
         try:
             producer.produce(*record, **more)

@@ -115,7 +115,7 @@ def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]
 
 
 def check_written(cluster: Cluster, topic: str) -> None:
-    """Refuse a sink's topic that does not exist, if the broker's settings say that it creates no topics on demand.
+    """Refuse a sink's topic that does not exist, if the brokers are known to create no topics on demand.
 
     Raises:
         RunError: R673 if the topic is refused; R672 if the brokers do not answer.
@@ -130,7 +130,7 @@ def check_written(cluster: Cluster, topic: str) -> None:
 
 
 def batch_settings(limit: int) -> dict[str, Any]:
-    """Return settings of a producer that keep each batch within the topic's limit, unless a single record exceeds it.
+    """Return settings of a producer that keep each batch within the topic's limit. Only a single record may exceed it.
 
     Brokers refuse a batch that is too large, even if each of its records is small enough.
 

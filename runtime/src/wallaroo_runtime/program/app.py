@@ -49,7 +49,7 @@ class App:
 
     @property
     def folder(self) -> Path:
-        """Folder of a Python program: of its file, or the folder from which its module is imported."""
+        """Folder of a Python program: the folder of its file, or the folder from which its module is imported."""
         path = Path(self.path)
         if self.kind is AppKind.PYTHON_FILE:
             return path.parent
@@ -93,7 +93,7 @@ def resolve(app: str) -> App:
 
 
 def find_module(name: str) -> str:
-    """Return the file that a program started here would import for a module; empty if there is none. Import nothing."""
+    """Return the file of a module, as a program that starts here finds it; empty if there is none. Import nothing."""
     search: Iterable[str] | None = [os.getcwd(), *(path or os.getcwd() for path in sys.path)]
     origin = ""
     for part in name.split("."):
@@ -150,7 +150,7 @@ def _programs_in(folder: Path) -> str:
 
 
 def is_archive(path: Path) -> bool:
-    """Return whether there is a file with the name of an archive."""
+    """Return whether a path is a file whose name ends like that of an archive."""
     return path.name.endswith(ARCHIVE_SUFFIXES) and path.is_file()
 
 

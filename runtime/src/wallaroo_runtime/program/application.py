@@ -72,7 +72,7 @@ def load_application(
 
 
 def _with_other_brokers(topology: Topology) -> Topology:
-    """Return a topology with other addresses of Kafka's brokers, if environment variables have such addresses."""
+    """Return the topology, with addresses of Kafka's brokers from environment variables in the place of its own."""
     return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 
 
@@ -100,7 +100,7 @@ def unused_addresses(topology: Topology, inputs: str, outputs: str, *, is_packed
 
 
 def check_runnable(topology: Topology) -> None:
-    """Refuse a topology that no run can serve: with DataFrames, which only a PySpark job has, or sinks without port.
+    """Refuse a topology that a run cannot serve: it has DataFrames (only for PySpark jobs), or a sink without a port.
 
     Raises:
         RunError: P303 or T211, with a finding for each such source or sink.

@@ -15,7 +15,7 @@ DEADLINE_MS = 24 * 60 * 60 * 1000
 
 
 def attached(topology: Topology, sockets: Mapping[str, Path]) -> Topology:
-    """Return the topology with another command for each worker that runs already: it connects to that worker.
+    """Return the topology with new commands for workers that run already: they connect to the running workers.
 
     Args:
         sockets: Unix sockets of such workers on this machine, by name of the worker.

@@ -132,7 +132,7 @@ def own_workers(result: Any) -> list[Any]:
 
 
 def _refuse_other_wallaroo(app: App) -> None:
-    """Refuse another package `wallaroo` on the child's path, because the child would import that package."""
+    """Refuse a program that would import another package `wallaroo` than the SDK, e.g. from its own folder."""
     directory = os.path.dirname(app.path) if app.kind is AppKind.PYTHON_FILE else os.getcwd()
     path = os.environ.get("PYTHONPATH")
     file = other_wallaroo([directory, *(path.split(os.pathsep) if path else ())])

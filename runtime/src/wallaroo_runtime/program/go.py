@@ -50,7 +50,7 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[str, str]:
-    """Wait for a command, and return its output and errors. Notify the user of a slow one, and kill it in the end."""
+    """Wait for a command, and return its output and errors. Report a slow command, and kill it after ten minutes."""
     begun = time.monotonic()
     try:
         while (seconds := time.monotonic() - begun) <= BUILD_SECONDS:

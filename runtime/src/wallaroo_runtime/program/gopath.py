@@ -63,7 +63,7 @@ def _is_nested(package: Path, roots: Collection[Path]) -> bool:
 
 
 def _place(path: str, folder: Path, program: Path, *, has_module: bool) -> Path | None:
-    """Return the directory of a package that a file in `folder` imports from `src` or `vendor`; None without one."""
+    """Return the directory in `src` or `vendor` of a package that a file in `folder` imports; None if there is none."""
     for above in (folder, *folder.parents):
         if _has_go(directory := above / "vendor" / path):
             return directory

@@ -16,7 +16,7 @@ def is_in(path: str, root: str) -> bool:
 
 
 def is_sdk(path: str) -> bool:
-    """Return whether a module or package is of the SDK.
+    """Return whether a module or package belongs to the SDK.
 
     Example:
         >>> is_sdk("wallarooapi/goka"), is_sdk("wallarooapis/goka")

@@ -100,7 +100,7 @@ def _is_of_another_machine(path: str) -> bool:
 
 
 def _built(go: str, directory: Path, workspace: str) -> list[str]:
-    """Return a line for a .gitignore with the file that `go build` writes; an empty list if there is a folder there."""
+    """Return the .gitignore line for the binary that `go build` writes; empty if a folder has this name."""
     listing = [go, "list", "-e", "-find", "-f", "{{.Target}}", "."]
     name = Path(run_go(listing, directory, go_environment(workspace)).strip()).name
     return [f"/{name}"] if name and not (directory / name).is_dir() else []

@@ -17,7 +17,7 @@ MAX_LINES = 20
 
 
 def explained(error: RunError, topology: Topology) -> RunError:
-    """Add the differing steps to each finding of an error that says that document and program do not fit.
+    """Add the differing steps to findings of an error: to those about a document that does not fit its program.
 
     The worker's program is run once more, in emit mode, to get its declaration. If that fails, the finding has the
     reason.
@@ -28,7 +28,7 @@ def explained(error: RunError, topology: Topology) -> RunError:
 
 @contextmanager
 def explaining(topology: Topology) -> Iterator[None]:
-    """Add the differing steps to errors that the block raises, as `explained` does."""
+    """Add the differing steps to the errors of a `with` block, as `explained` does."""
     try:
         yield
     except RunError as error:

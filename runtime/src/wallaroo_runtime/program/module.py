@@ -28,7 +28,7 @@ def find_module(directory: Path) -> Path | None:
 
 
 def find_workspace(go: str, module: Path) -> Path | None:
-    """Return the user's go.work that has a module: the file that GOWORK names, else the nearest go.work above.
+    """Return the user's go.work that names a module: the file in GOWORK, else the nearest go.work above the module.
 
     A go.work that does not name the module does not count, because go commands refuse to work there.
     """
@@ -57,7 +57,7 @@ def used(file: Path, content: Mapping[str, Any]) -> list[Path]:
 
 
 def sdk_modules(*modules: Path) -> list[Path]:
-    """Return the directories of the installed SDK's modules that these modules of a program import."""
+    """Return the directories of those modules of the installed SDK that a program's modules import."""
     files = chain.from_iterable(map(go_files, modules))
     return [sdk_directory(), *(sdk_directory() / name for name in sorted(nested_in(files)))]
 
@@ -126,16 +126,16 @@ def go_environment(workspace: str = "off") -> dict[str, str]:
 
 
 def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str]) -> None:
-    """Write a go.mod into `work`, which the compiler reads as the go.mod of `directory`."""
+    """Write a go.mod into `work`. The compiler reads it in the place of a go.mod in `directory`."""
     mod_file = work / f"{len(replace)}.mod"
     mod_file.write_text(NEW_MODULE.replace(NEW_PATH, path), encoding="utf-8")
     replace[str(directory / "go.mod")] = str(mod_file)
 
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
-    """Return the module path for a program without a go.mod, under which it may import `internal` packages.
+    """Choose the module path of a program without a go.mod, so that Go lets it import its `internal` packages.
 
-    Go permits that only to packages below the parent of the folder `internal`.
+    Go permits such imports only to packages below the parent of the folder `internal`.
     """
     for path, folder in placed.items():
         root = folder.parents[path.count("/")]
@@ -186,7 +186,7 @@ def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, st
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
-    """Return whether a build leaves out this `replace` of a go.mod: of the SDK, or with a missing directory."""
+    """Return whether a build ignores a `replace` of a go.mod: it replaces the SDK, or its directory is missing."""
     if is_sdk(entry["Old"]["Path"]):
         return True
     path = Path(entry["New"]["Path"])

@@ -118,7 +118,7 @@ def pack(options: PackOptions, tell: Callable[[str], None] = say_nothing) -> Arc
 
 @dataclass(frozen=True, slots=True)
 class PackedProgram:
-    """A program of an application (the main one, or a library) as its archive has it.
+    """One of the programs in an archive: the application's main program, or a library.
 
     Attributes:
         worker: Name of the program's worker.
@@ -146,7 +146,7 @@ def _program(
 
 
 def _dependencies(app: App, packed: Sequence[PackedProgram], options: PackOptions, work: Path) -> dict[str, Path]:
-    """Return the files of the Python programs' requirements and of the SDK; empty if no program has requirements."""
+    """Return the wheels for the Python programs' requirements, and the SDK's files; empty without requirements."""
     wanted = {program.requirements for program in packed if program.requirements is not None}
     if not wanted:
         return {}

@@ -93,7 +93,7 @@ def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = Mappi
 
 
 def read_offset(offset: Any) -> Any:
-    """Return an offset of a source in a report of Spark, which may be JSON in JSON."""
+    """Return the offset of a source from a report of Spark, where it may be JSON in a JSON text."""
     return json.loads(offset) if isinstance(offset, str) else offset
 
 
@@ -114,7 +114,7 @@ def _topics(offsets: Iterable[Any]) -> Topics:
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:
-    """Write the plan of a micro-batch that ends at other offsets of topics, so that the next one begins there.
+    """Let the next micro-batch begin at other offsets of topics: write a plan of a micro-batch that ends there.
 
     If sources go on where records are gone, Spark passes over the records before the offset at which the last
     micro-batch ended. A planned micro-batch keeps the offsets of all other sources, since it may have been published.

@@ -31,7 +31,7 @@ class RemoteOutbox:
 
     @property
     def name(self) -> str:
-        """Address of the egress, as findings name the outbox."""
+        """The outbox's name in findings: the address of its egress."""
         return f"the egress at {self._client.service.address}"
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:
@@ -43,11 +43,11 @@ class RemoteOutbox:
         return bool(reply.is_new)
 
     def letters(self) -> int:
-        """Return the number of dead letters that were ever published."""
+        """Return the number of dead letters published since the outbox began."""
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).dead_letters)
 
     def published(self) -> int:
-        """Return the number of messages that were ever published for sinks. Raise `Away` without a retry."""
+        """Return the number of messages published for sinks since the outbox began. Raise `Away` without a retry."""
         status = self._client.look("Status", pb.StatusRequest(epoch=self._epoch), LOOK_S)
         if not status.HasField("published"):
             raise self._client.broke_rules(reason="it does not say how many messages it has for sinks")
@@ -67,7 +67,7 @@ class RemoteOutbox:
         return int(self._client.call("Status", pb.StatusRequest(epoch=self._epoch)).backlog_bytes)
 
     def read_staged(self, file: StagedFile) -> Iterator[bytes]:
-        """Yield the frames of a staged file in pieces of whole frames."""
+        """Yield the frames of a staged file, in pieces that have whole frames only."""
         request = pb.ReadStagedRequest(epoch=self._epoch, file=staged_message(file))
         try:
             yield from joined(
@@ -90,7 +90,7 @@ def staged_message(file: StagedFile) -> pb.StagedFile:
 
 
 def joined(chunks: Iterable[pb.Chunk], client: ServiceClient) -> Iterator[bytes]:
-    """Yield the data of chunks, with each continued chunk and its continuations joined.
+    """Yield the data of chunks. The chunks of one frame (each but the last says that it continues) are joined.
 
     Raises:
         RunError: R648 if joined data is longer than any frame, or its end is missing.

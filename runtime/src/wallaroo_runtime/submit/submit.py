@@ -1,4 +1,4 @@
-"""Starts a driver again when it fails on this machine. Runs spark-submit for a cluster, and reports the states.
+"""Runs drivers: on this machine, starts a failed one again; on a cluster, runs spark-submit and reports the states.
 
 The output of spark-submit and YARN's client is long. The user gets a line for each change of state instead and, if the
 application has failed, one error with the exit code of the driver.
@@ -50,7 +50,7 @@ class DriverKeeper:
         self._was_ready, self._missed = False, 0
 
     def run(self) -> int:
-        """Run a driver, and further drivers as long as a driver must be replaced. Return the exit code of the last one.
+        """Run a driver, and start it again until it has ended for good. Return the exit code of the last driver.
 
         If a driver ends with an error before any driver was initialized, it is not replaced, because another would also
         fail. A killed driver is replaced.
@@ -129,7 +129,7 @@ class Submission:
         self._signal = 0
 
     def run(self) -> int:
-        """Run spark-submit until the application has ended. After a signal only spark-submit ends.
+        """Run spark-submit until the application has ended. A signal ends only spark-submit: the application goes on.
 
         Raises:
             RunError: R685 with the driver's exit code if the application has failed or was not accepted.

@@ -37,7 +37,7 @@ def pack_head(position: Position) -> bytes:
 
 
 def read_head(directory: Path) -> Position | None:
-    """Return the end of a journal's readable part, from its file `head`; None if that is missing or not whole."""
+    """Return the end of a journal's readable part, from its file `head`; None if this file is missing or torn."""
     try:
         descriptor = os.open(directory / "head", os.O_RDONLY)
     except FileNotFoundError:

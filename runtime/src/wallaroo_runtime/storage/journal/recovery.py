@@ -85,7 +85,7 @@ def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tu
 
 
 def _messages(segments: list[Segment], head: Position | None, end: int) -> int:
-    """Return the number of messages before `end`: count those after the offset in `head`, which has the others."""
+    """Return the number of messages before `end`: the number in `head`, and those in the frames after it."""
     start, messages = (segments[0].base, 0) if head is None else (head.offset, head.messages)
     if head is None and start:
         reason = f"the file head is lost or not whole; only it knows how many messages there were before {start}"

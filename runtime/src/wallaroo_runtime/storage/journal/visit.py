@@ -44,14 +44,14 @@ class Visited:
 
 
 def read_visits(directory: Path) -> dict[int, int]:
-    """Return the offset after the frame of each of a journal's latest visits, by id of the visit."""
+    """Return the places of a journal's latest visits: the offsets after their frames, by id of the visit."""
     with suppress(RunError):
         return dict((read_record(directory / VISITS, Visits) or Visits()).ends)
     return {}
 
 
 def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
-    """Write where a journal has its latest visits, so that a caller can later ask whether they are processed."""
+    """Write the places of a journal's latest visits, so that a caller can later ask whether they are processed."""
     write_record(directory / VISITS, Visits(_latest(ends)), durable=False)
 
 

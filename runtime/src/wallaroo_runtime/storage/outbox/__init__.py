@@ -1,1 +1,1 @@
-"""The outbox: published output, in files that each micro-batch publishes once."""
+"""The outbox: published output, in files. The output of each micro-batch is published once."""

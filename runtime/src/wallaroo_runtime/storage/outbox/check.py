@@ -14,7 +14,7 @@ _BLOCK_BYTES = 1024 * 1024
 
 
 def check_outbox(directory: Path, ports: Collection[int]) -> None:
-    """Compare the positions of sinks with the log, and undelivered output with its files.
+    """Compare the positions of sinks with the log, and verify the files of undelivered output.
 
     An egress may deliver during the check, but no process may publish.
 
@@ -44,7 +44,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
 
 
 def _before(record: OutboxRecord, after: Base) -> Base:
-    """Return the counts before a record, from the counts after the record."""
+    """Return the totals before a record: those after the record, without the record's messages."""
     base = Base(record.number, messages=after.messages.copy())
     for file in record.files:
         base.messages[file.port] -= file.messages
@@ -73,7 +73,7 @@ def _check_count(directory: Path, expected: tuple[int, int], counted: int, name:
 
 
 def _check_live(directory: Path, port: int, position: SinkPosition, live: LastSegment) -> None:
-    """Compare the position of a sink with the live log, and read its undelivered part."""
+    """Compare the position of a sink with the live log, and verify the undelivered entries."""
     if position.live > live.end:
         raise damaged(directory, f"position-{port} is at {position.live} of the live log, which ends at {live.end}")
     counts: list[int] = []
@@ -100,7 +100,7 @@ def _files(port: int, records: list[OutboxRecord]) -> Iterator[tuple[int, int, O
 
 
 def _counts(port: int, begin: Base, records: list[OutboxRecord], position: SinkPosition) -> tuple[int, int]:
-    """Return the least and the highest number of messages that can come before a position, which is within a file."""
+    """Return the least and the highest possible number of messages before a position, which may be within a file."""
     low = begin.messages[port]
     at = (position.record, position.file)
     for record, index, file in _files(port, records):

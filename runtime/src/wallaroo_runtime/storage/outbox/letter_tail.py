@@ -13,14 +13,14 @@ _SUFFIX = ".frames"
 
 
 def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
-    """Yield the dead letters in pieces of whole frames, in order."""
+    """Yield the dead letters of frames, in order. Each piece has one or more whole frames."""
     for data in pieces:
         for _, start, _ in split_frames(data):
             yield from map(pb.DeadLetter.FromString, read_frame(data, start).values())
 
 
 class LetterTail:
-    """Finds dead letters that are written after the creation of this object, except those of Kafka sinks.
+    """Finds dead letters written after the creation of this object, but not those of records that Kafka refuses.
 
     Args:
         folder: Folder to which the egress writes the dead letters, a file for each micro-batch.
@@ -62,7 +62,7 @@ class LetterTail:
         return frames[-1][1] if frames else 0
 
     def _read(self, path: Path, begin: int) -> int:
-        """Read a file's content after an offset. Return the end of its last whole frame."""
+        """Read the dead letters in a file after an offset. Return the end of the file's last whole frame."""
         if path not in self._numbers:
             self._numbers[path] = sum(header.count for _, _, header in _frames(path, 0, begin))
         batch, partition = _place_of(path)

@@ -1,4 +1,4 @@
-"""The live log: output of real-time mode, which does not wait for the end of its micro-batch, in order.
+"""The live log: the output of real-time mode, in order. It is delivered before its micro-batch ends.
 
 It is in the folder `live` of the outbox, in segments `<base offset, 20 digits>.live` of entries. The first entry of a
 segment has the state after all earlier segments. The file `head` has the end of the log's safe part.
@@ -136,7 +136,7 @@ def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
 
 
 def whole_entries(segment: LiveSegment) -> list[Entry]:
-    """Return the entries of a segment before the first entry that is not whole or does not fit its checksums."""
+    """Return the undamaged entries at the beginning of a segment: whole ones that fit their checksums."""
     content = segment.path.read_bytes()
     entries: list[Entry] = []
     at = 0
@@ -208,7 +208,7 @@ class LiveReader:
             raise damaged(self._outbox, f"its live log: {error}") from error
 
     def _open(self) -> bool:
-        """Open the segment of the next entry, and return True. Return False if the open segment stays.
+        """Open the segment of the next entry, if the open one is read to its end. Return whether to look for entries.
 
         Removed segments are skipped, because nothing in them is still needed.
         """

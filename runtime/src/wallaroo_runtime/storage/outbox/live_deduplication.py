@@ -100,5 +100,5 @@ class StreamRun:
 
 
 def since(letters: Mapping[Mark, int], sequence: int) -> dict[Mark, int]:
-    """Return the counts of the dead letters of input from a sequence on."""
+    """Return the counts of the dead letters whose messages have this sequence or a later one."""
     return {mark: count for mark, count in letters.items() if mark[1] >= sequence}

@@ -140,7 +140,7 @@ class LiveLog:
         write_all(self._head, pack_head(Position(self.safe, 0, 0)), 0)
 
     def _begin(self) -> None:
-        """Begin a segment with the state of the log. Everything before it must be safe already."""
+        """Begin a segment, whose first entry is the state of the log. Earlier segments must be safe already."""
         segment = segment_at(self.directory, self.end)
         first = Entry(BEGIN, content=pack_line(self.state.to_json()), offset=self.end)
         new = segment.path.with_suffix(".new")
@@ -159,7 +159,7 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Sync dead letters to their files, then begin a segment: recovery reads only the last segment of the log."""
+        """Sync dead letters to their files, then begin a segment. Recovery reads only the last segment."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
@@ -168,7 +168,7 @@ class LiveLog:
             self._retired.append(before)  # closed later, because `sync` may be using the descriptor
 
     def _close_letters(self) -> None:
-        """Sync the files of dead letters, because the copies in the log may be removed with its segment."""
+        """Sync the files of dead letters. Their copies in the log may then be removed with their segment."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)

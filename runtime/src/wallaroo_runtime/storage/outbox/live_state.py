@@ -73,7 +73,7 @@ class LiveState:
         self.writers[writer.partition] = writer
 
     def add(self, entry: Entry) -> None:
-        """Change the state by the next entry of the log.
+        """Apply the next entry of the log to the state.
 
         Raises:
             ValueError: The entry is damaged.

@@ -50,7 +50,7 @@ class OutboxRecord:
 
 @dataclass(slots=True)
 class Base:
-    """The totals of all records before some line of the log. These records may be removed already.
+    """The totals of all records before a line of the log, including records that were removed from the log.
 
     Attributes:
         number: Number of the next record.

@@ -79,7 +79,7 @@ class Outbox:
 
     @property
     def name(self) -> str:
-        """The directory, as findings name the outbox."""
+        """The outbox's name in findings: its directory."""
         return str(self.directory)
 
     @staticmethod
@@ -92,7 +92,7 @@ class Outbox:
         return Published.of(self._base)
 
     def letters(self) -> int:
-        """Return the number of dead letters that were ever published."""
+        """Return the number of dead letters published since the outbox began."""
         return self.messages().get(DEAD_LETTER_PORT, 0)
 
     def recorded(self) -> Counter[int]:
@@ -100,11 +100,11 @@ class Outbox:
         return Counter(self._base.messages)
 
     def published(self) -> int:
-        """Return the number of messages that were ever published for sinks."""
+        """Return the number of messages published for sinks since the outbox began."""
         return sum(self.messages().values()) - self.letters()
 
     def messages(self) -> dict[int, int]:
-        """Return the number of messages that were ever published, by port. Dead letters have port 65535."""
+        """Return the number of messages published since the outbox began, by port. Dead letters have port 65535."""
         return dict(self._base.messages + read_last(self.directory).state.messages)
 
     def publish(self, query: str, batch: int, files: Sequence[StagedFile], offsets: str = "") -> bool:

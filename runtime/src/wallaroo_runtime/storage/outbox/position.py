@@ -14,7 +14,7 @@ from wallaroo_runtime.storage.outbox.log import read_base
 
 @dataclass(frozen=True, slots=True)
 class SinkPosition:
-    """The place between the delivered and the other output of a sink, in the outbox's files and its live log.
+    """The place up to which a sink has delivered its output, in the outbox's files and its live log.
 
     Attributes:
         record: Number of the next record.
@@ -79,7 +79,7 @@ def begin_position(directory: Path, port: int) -> None:
 
 
 def other_positions(directory: Path, ports: Collection[int]) -> list[SinkPosition]:
-    """Return the recorded positions of sinks that the application no longer has: of all ports but these.
+    """Return the recorded positions of sinks that the application no longer has: all but those of `ports`.
 
     No port is used again.
 

@@ -48,7 +48,7 @@ class RecordColumns(NamedTuple):
         return cls(values, keys, *more)
 
     def part(self, begin: int, end: int | None = None) -> "RecordColumns":
-        """Return the columns of the records from one index to before another."""
+        """Return the columns of the records from index `begin` to before `end`."""
         return RecordColumns._make(column[begin:end] for column in self)
 
     def records(self) -> Iterator[SinkRecord]:
@@ -80,7 +80,7 @@ def partition_of(headers: bytes) -> int | None:
 
 
 def whole_record(data: bytes) -> SinkRecord:
-    """Return the record that a message is: its bytes have key, value, partition, headers and time."""
+    """Return a record from a message whose bytes are a whole record: key, value, partition, headers and time."""
     record = record_pb2.Record.FromString(data)
     headers = record.headers
     return SinkRecord(
