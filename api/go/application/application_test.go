@@ -204,6 +204,13 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 			"T207 Build of application_test.builds: parameter result is the same *application_test.symbolData for each key; expected a new state in each call",
 			"T207 Build of application_test.builds: parameter result is the same map[string]int for each key;",
 		}},
+		"policy of nothing": {func(a *app.Application) {
+			a.NewPipeline("p", source()).ToMulti(example.Split{}).Output("words").OnError("never").ToSink(sink)
+		}, []string{`T207 OnError: parameter policy is "never" for no source, step or sink; expected a call directly after one of them`,
+			`T204 pipeline "p" has no end after "split"`, `T212 ToSink cannot follow the end of pipeline "p"`, `T273 step "split" has no output "words"`}},
+		"a nil broker": {func(a *app.Application) {
+			a.NewPipeline("p", app.MakeKafkaSourceConfig("t", []*app.KafkaHostPort{nil}, "Warn", example.Lines{})).ToSink(sink)
+		}, []string{"T207 MakeKafkaSourceConfig: parameter brokers is a list with a nil address; expected addresses that are not nil"}},
 		"nil": {func(a *app.Application) {
 			a.NewPipeline("p", nil).To(nil).ToStatePartition(nil, nil, "s", nil).ToSink(nil)
 		}, []string{"T207 NewPipeline: parameter sourceConfig is nil; expected a source", "T207 To: parameter builder is nil",

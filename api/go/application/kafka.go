@@ -154,6 +154,10 @@ func kafkaEdge(method, topic string, brokers, level any) (*topology.Kafka, []dia
 		found = append(found, wrongForm(method, []any{brokers, level}, "a topic and at least one broker")...)
 	}
 	for _, address := range addresses {
+		if address == nil {
+			found = append(found, diagnostic.Wrong(method, "brokers", "a list with a nil address", "addresses that are not nil"))
+			continue
+		}
 		port := strconv.FormatUint(address.Port, 10)
 		if _, fault := topology.Address(address.Host, port); fault != "" {
 			found = append(found, diagnostic.Of("T211", "what", "broker", "value", diagnostic.Shown(address.Host+":"+port), "reason", fault))

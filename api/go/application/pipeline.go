@@ -22,9 +22,7 @@ type PipelineBuilder struct {
 // Application.OnError). After NewPipeline this is the source, after ToSink the sink. The default is the application's
 // policy. Any other value is reported (T207). OnError returns the builder.
 func (p *PipelineBuilder) OnError(policy string) *PipelineBuilder {
-	for _, place := range p.policies {
-		*place = policy
-	}
+	p.application.SetPolicy(p.policies, policy, p.node.Path)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"slices"
 	"time"
 
 	"wallarooapi/internal/declaration"
@@ -242,6 +243,11 @@ func (s Source[T]) OnError(policy string) Source[T] {
 // is called after decode, and only if a step with a window, timer or TTL follows. If it panics, the message becomes a
 // dead letter (C505), as with a failing decode. The time is truncated to milliseconds. EventTime returns the source.
 func (s Source[T]) EventTime(when func(payload []byte) time.Time) Source[T] {
+	if when == nil {
+		found := diagnostic.Wrong("EventTime", "when", "nil", "a function that returns the time of a payload")
+		s.declared.Found = append(slices.Clip(s.declared.Found), found)
+		return s
+	}
 	s.declared.EventTime = func(payload []byte) int64 { return when(payload).UnixMilli() }
 	return s
 }

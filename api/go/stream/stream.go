@@ -82,9 +82,7 @@ func inDocument(a, b string) int {
 // OnError sets the policy for messages on which the source, step or sinks added last fail: "dead_letter" or "fail" (see
 // Application.OnError). The default is the application's policy. OnError returns the stream.
 func (s Stream[T]) OnError(policy string) Stream[T] {
-	for _, place := range s.policies {
-		*place = policy
-	}
+	s.application.declared.SetPolicy(s.policies, policy, s.nodes[0].Path)
 	return s
 }
 

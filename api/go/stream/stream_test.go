@@ -273,11 +273,16 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 	stream.MapState(stream.Collect(stream.Map(texts, "hide", hide)), "hidden", func(_ context.Context, h hidden, n *int) (int, error) {
 		return h.field, nil
 	}).Done()
+	stream.From(app, "timed", source.EventTime(nil)).Done()
+	lines := stream.From(app, "lines", source)
+	stream.Merge(lines, stream.From(app, "others", source)).OnError("fail").Done()
 	err := app.Check()
 	if err == nil {
 		t.Fatal("nothing was found")
 	}
 	for _, want := range []string{
+		"T207 EventTime: parameter when is nil; expected a function that returns the time of a payload",
+		`T207 OnError: parameter policy is "fail" for no source, step or sink; expected a call directly after one of them`,
 		`T207 OnError: parameter policy is "never"`,
 		`T211 source address "7010" is not usable; it is not HOST:PORT`,
 		`T207 TCPSource: parameter framing and decode is "u24"`,
