@@ -28,7 +28,7 @@ class IdempotentCalls:
 
     Args:
         target: First endpoint of the worker, `unix:PATH`, which stays the same after a restart.
-        path: Path of the source in the topology.
+        path: Path of the source in the topology, or name of the worker whose states are shown; for requests and errors.
         capability: Capability that the worker must have.
         what: User of the capability, in words, for errors.
         timeout: Seconds to wait for an answer.
