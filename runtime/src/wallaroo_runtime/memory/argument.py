@@ -14,7 +14,7 @@ P = TypeVar("P", Source, Sink)
 
 
 def chosen(what: str, parts: list[P], name: str | int) -> P:
-    """Return the source or sink with a name, or at a position. An empty name means the only one.
+    """Return the source or sink whose name is `name`, or at the position `name`; with an empty name, the only one.
 
     Args:
         what: `source` or `sink`, for the error.
@@ -52,7 +52,7 @@ def refused(source: Source, value: str, reason: str, fix: str) -> RunError:
 def check_payloads(
     source: TcpSource, messages: Sequence[Message], splitter: Callable[[TcpSource], Splitter]
 ) -> list[bytes]:
-    """Return the payloads of messages for a TCP source, if it could receive them with its framing.
+    """Check that a TCP source could receive these messages with its framing, and return their payloads.
 
     Args:
         splitter: Returns the splitter of a source whose framing only the decoder knows. Payloads for such a source
@@ -77,7 +77,7 @@ def check_payloads(
 
 
 def key_of(key: object) -> bytes:
-    """Return the bytes of a key that a test names.
+    """Return the bytes of a key that a test passes as text, bytes, number or tuple.
 
     Raises:
         RunError: T207 if the value is not a key.

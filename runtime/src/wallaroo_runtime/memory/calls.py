@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a bucket's state. A worker whose copy has another one loads it again; (0, 0) is the empty state."""
+    """A version of a bucket's state; (0, 0) is the empty state. A worker with another version loads the state again."""
 
     counter: int = 0
     nonce: int = 0
@@ -42,7 +42,7 @@ class CallResult:
 
 
 def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
-    """Yield each group, and whether another group follows. If there are no groups, yield one empty group.
+    """Yield each group, and whether another group follows (`more` of requests). Without groups, yield an empty one.
 
     Example:
         >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]

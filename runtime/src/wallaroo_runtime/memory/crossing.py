@@ -13,7 +13,7 @@ from wallaroo_runtime.plan import NodeKind, Stage
 
 
 def frames_of_ports(data: bytes, ports: Collection[int]) -> Iterator[bytes]:
-    """Return the frames in `data` that have one of the ports."""
+    """Return the frames in `data` whose port is in `ports`."""
     return (data[start:end] for header, start, end in split_frames(data) if header.port in ports)
 
 
@@ -26,7 +26,7 @@ def messages_by_port(frames: bytes) -> Counter[int]:
 
 
 def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield the ticks and visits among the frames of a journal, as workers receive them: each goes to all buckets.
+    """Yield the ticks and visits among the frames of a journal, in the form that workers receive. All buckets get each.
 
     In the journal, a tick has its own sequence, as if it were a message.
 

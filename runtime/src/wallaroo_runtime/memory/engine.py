@@ -155,7 +155,7 @@ class Engine:
             yield from self._controls(calls, controls)
 
     def _controls(self, calls: Sequence[bytes], ports: Collection[int]) -> Iterator[FrameRow]:
-        """Yield a row for every bucket for each tick and visit among the frames of the calls."""
+        """For each tick and visit in `calls`, yield one row per bucket."""
         for data in calls:
             for sequence, frame in controls_of(data, ports):
                 port = read_header(frame).port
@@ -173,7 +173,7 @@ class Engine:
             yield FrameRow(output.bucket, sequence, ordinal, output.port, output.frame)
 
     def _level(self, depth: int, rows: list[FrameRow], batch: BatchResult) -> list[FrameRow]:
-        """Run the stages after `depth` shuffles for each bucket, and return the rows for the next shuffle."""
+        """Run the stages of level `depth` for each bucket, and return the rows for the next shuffle."""
         if self._shuffle is not None:
             self._shuffle(rows)
         buckets: dict[int, list[FrameRow]] = defaultdict(list)
@@ -205,9 +205,9 @@ class Engine:
         sessions: Mapping[str, StateSession],
         batch: BatchResult,
     ) -> Iterator[FrameRow]:
-        """Run the stages between two shuffles for a bucket, and yield the rows for the next shuffle.
+        """Run the stages of one level for one bucket, and yield the rows for the next shuffle.
 
-        A stage with state runs its rows, another stage runs the messages from earlier stages.
+        A stage with state gets the rows for its ports. A stage without state gets the messages of earlier stages.
         """
         crossing, ordinal = Crossing(stages), bucket * FRAMES_PER_BUCKET
         for stage in stages:

@@ -12,7 +12,7 @@ from wallaroo_runtime.worker.spec import WorkerSpec
 
 
 class LocalClient(CallClient):
-    """Calls a worker in this process. If the worker crashes, the process ends. Calls have no deadline.
+    """Calls a worker in this process. If the worker crashes, this process ends. Calls have no deadline.
 
     Args:
         spec: Describes the worker.
@@ -64,7 +64,7 @@ class LocalSplitter:
         self._client, self._path, self._limit = client, path, max_message_bytes
 
     def split(self, data: bytes) -> tuple[list[int], int]:
-        """Cut bytes that begin with a message. Return the lengths of whole messages, and of the next one (0: unknown).
+        """Cut bytes into messages. Return the length of each whole message, and of the incomplete last one (or 0).
 
         Raises:
             RunError: The error of the decoder.

@@ -1,4 +1,4 @@
-"""Completes the messages that a test sends, as Kafka or Spark would, and orders the messages that sinks get."""
+"""Adds missing fields to the messages of a test, as Kafka or Spark would, and orders the messages that sinks get."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
 
 
 def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Group consecutive messages of one form, and yield each group after a flag: True for bytes, False for objects."""
+    """Yield groups of consecutive messages, each after a flag: True for bytes to decode, False for decoded objects."""
     group: list[Message] = []
     was_payload = False
     for message in messages:
@@ -88,13 +88,13 @@ def _ms(source: Source, column: str, time: Any) -> int:
 
 
 class Numbering:
-    """Numbers records as a broker does: gives them topic, partition, offset and time where they have none."""
+    """Numbers records as a broker does: adds topic, partition, offset and time if they are missing."""
 
     def __init__(self) -> None:
         self._next: Counter[str] = Counter()
 
     def record(self, source: Source, message: Message, now_ms: int) -> Message:
-        """Return a message whose value is a whole record, from a record or its value. Other objects stay as they are.
+        """Return a message with a complete `KafkaRecord`, made from bytes or a record. Other values stay as they are.
 
         Raises:
             TypeError: An attribute has a wrong type, a number is too large, or a text has lone surrogates.

@@ -35,7 +35,7 @@ class Receiver:
         self._wake.set()
 
     async def run(self) -> None:
-        """Connect and send, again and again, until the task is cancelled."""
+        """Connect and send, and connect again after a failure, until the task is cancelled."""
         backoff = Backoff(FIRST_S, LAST_S)
         while True:
             try:

@@ -149,7 +149,7 @@ class MemoryRun:
         return self.feed.topics.records(name)
 
     def receive(self, source: Source, data: bytes, count: int) -> None:
-        """Process whole messages in the form in which TCP delivers them.
+        """Process whole messages, given as the bytes that TCP delivers.
 
         Raises:
             RunError: As `send`.
@@ -167,7 +167,7 @@ class MemoryRun:
         return WorkerSplitter(client.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, as one micro-batch with the ticks that a gateway would write for windows and states.
+        """Let time pass: run one micro-batch with the ticks that a gateway would write for windows and states.
 
         Raises:
             RunError: The errors of `send`, T207 if time would go back, and R721 if timers set themselves without end.
@@ -180,11 +180,11 @@ class MemoryRun:
         self._follow()
 
     def visit(self, name: str, metadata: bytes | str = b"") -> int:
-        """Call the visitors of a visit for every key that has state, as one micro-batch.
+        """Run a visit as one micro-batch: call the steps' functions for it, once for every key that has state.
 
         Args:
             name: Name of the visit.
-            metadata: Passed to the visitors; a text is passed as UTF-8.
+            metadata: Passed to these functions (visitors); a text is passed as UTF-8.
 
         Returns:
             The number of keys for which a visitor ran; dead letters are included.
@@ -236,7 +236,7 @@ class MemoryRun:
         return count
 
     def records(self, sink: str = "") -> list[Record]:
-        """Return the records of a sink so far. In a micro-batch, they are in the order of their source messages.
+        """Return the records of a sink so far. Those of one micro-batch are in the order of their source messages.
 
         Args:
             sink: Name of the sink, or its position; empty for the only sink.
@@ -257,13 +257,13 @@ class MemoryRun:
         return [read_record(record.value or b"") for record in self._outputs[part.path]]
 
     def take(self) -> dict[str, list[Record]]:
-        """Return the records of all sinks, by path, and forget outputs and dead letters, but not states."""
+        """Return the records of all sinks, by path of the sink. Forget outputs and dead letters; keep the states."""
         self.letters, self.written_letters = [], []
         taken, self._outputs = self._outputs, {path: [] for path in self._outputs}
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the committed states of all keys. In Python they are objects, else bytes or states of Goka groups.
+        """Return the committed states of all keys: objects of a program in Python, else bytes or states of Goka groups.
 
         Raises:
             RunError: R720 if there is no such state.
@@ -273,7 +273,7 @@ class MemoryRun:
         return {readable(key): calls.state(*state) if calls else foreign_state(state[1]) for key, state in states}
 
     def state(self, name: str, key: Any) -> Any:
-        """Return the state of a key in the form of `states`; None if the key has no state."""
+        """Return the state of a key, in the form that `states` returns; None if the key has no state."""
         calls = self._state_calls(name)
         value = read_states(self.plan, self._engine.store, name).get(key_of(key))
         if value is None:
@@ -346,7 +346,7 @@ class MemoryRun:
             raise
 
     def _run(self, tasks: list[list[bytes]]) -> BatchResult:
-        """Run one micro-batch. `_follow` processes the records that its sinks write to topics."""
+        """Run one micro-batch. Later, `_follow` processes the records that its sinks have written to topics."""
         with using(self.feed.topics):
             batch = self._engine.run(tasks)
         for sink in self.topology.sinks():
@@ -375,13 +375,13 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Start the workers in other processes: at its start each reports the topics that it reads as tables."""
+        """Start the workers that run in other processes: at its start each reports the topics that it looks up."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()
 
     def _calls(self, worker: str) -> CallRunner | None:
-        """Return the object that calls a worker in this process; None if the worker is another process."""
+        """Return the object that calls a worker in this process; None if the worker runs in another process."""
         client = self._clients[worker]
         return client.calls if isinstance(client, LocalClient) else None
 

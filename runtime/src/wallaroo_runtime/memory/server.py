@@ -1,4 +1,4 @@
-"""Serves an application over TCP, in one process and without recovery, for a first look."""
+"""Serves an application over TCP, in one process and without recovery (`wallaroo run --engine memory`)."""
 
 import asyncio
 import socket
@@ -41,7 +41,7 @@ FINISH_S = 2.0
 
 
 def ignore(record: KafkaRecord | Sequence[worker_pb2.DeadLetter]) -> None:
-    """Do nothing with the argument."""
+    """Do nothing with the argument, as the default of callbacks."""
 
 
 class MemoryServer:
@@ -133,11 +133,11 @@ class MemoryServer:
         self._received(self.run.produce(records))
 
     def visit(self, name: str, metadata: str) -> None:
-        """Run the visitors of a visit. An unknown visit is reported."""
+        """Run a visit (`MemoryRun.visit`). An unknown visit is reported."""
         self._do(lambda: self.run.visit(name, metadata), may_be_wrong=True)
 
     def refuse(self) -> None:
-        """Process no further messages."""
+        """From now on, process no messages, e.g. after an error."""
         self.is_over = True
 
     async def stop(self) -> None:

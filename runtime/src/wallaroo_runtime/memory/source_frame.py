@@ -17,7 +17,7 @@ MOST_AGAIN = 10_000  # limit for the repetitions of the last tick
 def wire_frames(
     source: TcpSource, port: int, payloads: Sequence[bytes], sequence: int, *, now_ms: int
 ) -> Iterator[bytes]:
-    """Yield frames with payloads in the form in which TCP delivers them.
+    """Yield frames of payloads with their framing, as TCP delivers them.
 
     Args:
         source: Determines the framing. If only the decoder knows the framing, each payload begins with its header.
@@ -79,10 +79,13 @@ def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int)
 
 
 def repeat_last_tick(tick: Callable[[], int], milliseconds: int) -> None:
-    """Run the last tick of an `advance` until it runs no timer. `tick` returns the number of timers that ran.
+    """Repeat the last tick of `advance` until it runs no timer, since a timer may set another for the same time.
+
+    Args:
+        tick: Processes the tick, and returns the number of timers that ran.
 
     Raises:
-        RunError: R721 if it still runs a timer at its last repetition.
+        RunError: R721 if a timer still runs at the last repetition.
     """
     most = min(MOST_AGAIN, milliseconds + MOST_TICKS)
     if all(tick() for _ in range(most)):

@@ -121,7 +121,7 @@ def _clients(
 
 
 class ProcessClient(WorkerClient):
-    """The client of a worker process. If the worker is lost, its log is kept, because the error names the log."""
+    """The client of a worker process. The log of a worker that has failed is kept, because the error names it."""
 
     _is_lost = False
 
@@ -134,7 +134,7 @@ class ProcessClient(WorkerClient):
             raise
 
     def recover(self, endpoints: Any, cause: Any) -> None:
-        """Wait until another process of the worker serves. Parameters and errors are those of `WorkerClient`."""
+        """Wait for the process that replaces an ended one. Parameters and errors are those of `WorkerClient`."""
         try:
             super().recover(endpoints, cause)
         except RunError:
@@ -142,6 +142,6 @@ class ProcessClient(WorkerClient):
             raise
 
     def remove_logs(self) -> None:
-        """Remove the worker's logs, unless the worker was lost."""
+        """Remove the worker's logs, unless the worker has failed."""
         if not self._is_lost:
             shutil.rmtree(self.spec.log_directory, ignore_errors=True)

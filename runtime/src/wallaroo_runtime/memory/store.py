@@ -35,7 +35,7 @@ class BucketLog:
     change_bytes: int = 0
 
     def after(self, result: CallResult) -> "BucketLog":
-        """Return the log with the changes of a call."""
+        """Return this log after a call: with its changes added, or replaced by its snapshot."""
         changes, size = tuple(result.changes), sum(map(len, result.changes))
         if result.is_snapshot:
             return BucketLog(result.version, changes, size)
@@ -88,14 +88,14 @@ class LogStore:
         self._changed = {}
 
     def logs(self, stage: str) -> Iterator[tuple[bytes, ...]]:
-        """Yield the entries of each bucket of a stage."""
+        """Yield the committed log entries of each bucket of a stage."""
         for (stage_id, _), log in self._committed.items():
             if stage_id == stage:
                 yield log.entries
 
 
 def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int, bytes]]:
-    """Return the committed states of all keys, with their encoding, of the state with a name."""
+    """Return, for the state `name`, encoding and bytes of each key's committed state."""
     of_ports: dict[bytes, tuple[int, bytes]] = {}
     for stage in plan.stages:
         ports = {node.state_port for node in stage.nodes if node.kind in STATE_ENTRIES and node.state == name}
@@ -106,7 +106,7 @@ def read_states(plan: Plan, store: LogStore, name: str) -> dict[bytes, tuple[int
 
 
 def foreign_state(data: bytes) -> GroupState | bytes:
-    """Return the state of a program in another language: for a Goka group a `GroupState`, else bytes."""
+    """Return a state that a program in another language has written: a `GroupState` of a Goka group, else bytes."""
     mark = bytes([PROTOBUF_MARK, len(GROUP_STATE)]) + GROUP_STATE
     start = next((at + len(mark) for at in (0, TIMES_BYTES) if data.startswith(mark, at)), 0)
     return GroupState.from_bytes(data[start:]) if start else data

@@ -108,7 +108,7 @@ class TopicFeed:
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
-        """Yield each source with the messages for it from these records, in order. Tables come first."""
+        """Yield each source with its messages from these records, in their order. Tables come first."""
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):
@@ -127,7 +127,7 @@ def _message(source: KafkaSource, record: KafkaRecord) -> Message:
 
 
 def written_record(sink: KafkaSink, output: Record) -> KafkaRecord:
-    """Return a message for a sink as the record that is written to the sink's topic."""
+    """Return the record that is written to a sink's topic for an output message."""
     if has_records(sink):
         return replace(read_record(output.value or b""), topic=sink.topic)
     return KafkaRecord(sink.topic, output.key, output.value, partition=output.partition)

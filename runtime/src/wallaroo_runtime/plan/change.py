@@ -1,4 +1,4 @@
-"""Compares two versions of an application, and says of each change whether a checkpoint of the old one survives it.
+"""Compares two versions of an application: after each change, can the new one continue the checkpoint of the old one?
 
 A checkpoint holds four things with which a new version must be able to continue. The journal holds messages as they
 were received, so steps may change, but each source must still exist with its framing. State is stored under the state's
@@ -114,7 +114,7 @@ def _worker_changes(old: Topology, new: Topology) -> Iterator[Change]:
 
 
 def _is_start(what: str, old: Worker, new: Worker) -> bool:
-    """Say whether a changed setting of a worker, other than its code, may change results.
+    """Say whether a changed setting starts the worker in another way, so that the same code may give other results.
 
     Addresses among the arguments are ignored, because they belong to sources and sinks. Folders in the command are
     ignored, too: the code hash identifies the program even if it moves, e.g. because `go run` builds it in a new place.
@@ -257,7 +257,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _record_changes(old: Part, new: Part) -> Iterator[Change]:
-    """Yield changes of `table` of a Kafka source and `content` of a Kafka sink.
+    """Yield a change if `table` of a Kafka source or `content` of a Kafka sink differs.
 
     The new value may not fit records that were read before, or output that waits for delivery.
     """

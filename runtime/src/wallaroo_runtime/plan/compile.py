@@ -53,7 +53,7 @@ class Draft:
     findings: list[Diagnostic] = field(default_factory=list)
 
     def find(self, code: str, part: Part, **values: Any) -> None:
-        """Record a finding about a source, step or sink, because of which the topology is refused."""
+        """Record a finding about a source, step or sink. A topology with findings is refused."""
         pipeline, kind, number = part.path.split("/")
         component = self.topology.component(part.worker, part.path)
         self.findings.append(
@@ -74,7 +74,7 @@ def order_parts(draft: Draft) -> None:
 
 
 def count_ports(draft: Draft) -> None:
-    """Refuse a topology if the header of a frame has no room for the numbers of its ports."""
+    """Refuse a topology with more ports than the header of a frame can number."""
     crossings = len(draft.parts) if len(draft.topology.workers) > 1 else 0
     count = draft.ports.next + crossings
     if count > MAX_PORTS:
@@ -84,7 +84,7 @@ def count_ports(draft: Draft) -> None:
 
 
 def check_workers(draft: Draft) -> None:
-    """Refuse a topology if messages or states would have to pass between workers in the internal form of one worker."""
+    """Refuse messages that pass between workers without a common codec, and states that several workers would share."""
     owners: dict[str, Step] = {}
     for part in draft.parts.values():
         codecs, own = set(), set()
@@ -110,7 +110,7 @@ def check_workers(draft: Draft) -> None:
 
 
 def find_levels(draft: Draft) -> None:
-    """Find for every source and step the levels (numbers of shuffles) after which it emits messages.
+    """Find the levels at which every source and step emits messages. Level n of the plan is after n shuffles.
 
     All steps of one state run at one level, the deepest that any of these steps needs. Moving a step may also move the
     parts downstream of it, so this repeats until nothing moves. A state that feeds itself never settles: it is refused.
@@ -162,7 +162,7 @@ def takes_key(step: Step) -> bool:
 
 
 def lay_out(draft: Draft) -> None:
-    """Give every node a place within its levels: its worker, and the number of changes of worker before it."""
+    """Give every node a place within its level: its worker, and the number of changes of worker before it."""
     for level in range(1 + max(draft.entry_levels.values(), default=0)):
         layout = Layout()
         for worker, node in _entries(draft, level):

@@ -22,9 +22,9 @@ LOOKS = 3
 
 
 def match_parts(old: Topology, new: Topology) -> dict[str, str]:
-    """Return, by path of each source, step and sink of the new version, the path of the old one that it continues.
+    """Map the path of each source, step and sink of the new version to the path of the old one that it continues.
 
-    New ones are left out.
+    If a source, step or sink continues none, it is left out.
 
     First, steps match if pipeline, name and state are equal. Then, unmatched steps match if their paths are equal and
     both or neither have a state. So a moved step is found by its name, and a renamed step by its path.
@@ -44,7 +44,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Group unmatched sources, steps and sinks by the properties that pass number `look` of `match_parts` compares."""
+    """Group unmatched sources, steps and sinks by the properties that `match_parts` compares in its pass `look`."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:
@@ -53,7 +53,7 @@ def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Ke
 
 
 def _keyed(topology: Topology) -> Iterator[tuple[str, tuple[Key, ...]]]:
-    """Yield the path of each source, step and sink, and for each pass the properties that `match_parts` compares."""
+    """Yield the path of each source, step and sink, with the properties that each pass of `match_parts` compares."""
     for part in topology.parts():
         pipeline = topology.pipelines[int(part.path.split("/")[0])].name
         if isinstance(part, Step):

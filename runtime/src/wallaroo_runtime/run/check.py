@@ -51,7 +51,7 @@ def check_ends(topology: Topology) -> None:
 
 
 def check_continues(options: RunOptions, application: Application) -> None:
-    """Refuse a changed program that does not fit the checkpoint, while the former program still runs.
+    """Refuse a changed program that does not fit the checkpoint, while the former program still runs (`--watch`).
 
     R790 cannot be checked here. Only after the end of the former program it is known whether messages are left that
     only the former program can process.

@@ -71,7 +71,7 @@ class IdleWatch:
 def ends_of(
     options: RunOptions, now: float, activity: Callable[[], Activity], is_complete: Callable[[], bool]
 ) -> Sequence[EndCondition]:
-    """Return the conditions that end a run, by its options.
+    """Return the conditions that end a run, from its options.
 
     Args:
         options: Options of the run.

@@ -28,7 +28,7 @@ ASK_S, LOOK_S = 0.5, 5.0  # for the state of workers
 
 
 class Flow:
-    """The gateways, the query and the egress of a run, as one object.
+    """Watches the gateways, the query, the workers and the egress of a run.
 
     Args:
         note: Called with a text for the user, e.g. that a process was started again.
@@ -59,7 +59,7 @@ class Flow:
         self._samples: deque[tuple[float, int]] = deque()
 
     def check(self) -> None:
-        """Check all parts once: raise the error that ended a part, or start gateway and egress again."""
+        """Check query, gateways and egress once: raise the error that ended one, or start a gateway or egress again."""
         error = self._query.exception()
         if error is not None:
             raise error
@@ -221,12 +221,12 @@ class Flow:
 
 
 def _waits(gateway: Mapping[str, Any]) -> bool:
-    """Say whether a gateway, of which this is the status, waits for a commit before it reads on."""
+    """Say whether a gateway with this status waits for a commit before it continues to read."""
     return bool(gateway.get("waits")) or not gateway.get("reads", True)
 
 
 def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
-    """Return the entries that were appended to a list, though its first entries may have been dropped.
+    """Return the entries that were appended to a list since `known`. Its first entries may have been dropped meanwhile.
 
     Args:
         known: The former entries.
@@ -241,7 +241,7 @@ def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
 
 
 def lasting(status: Mapping[str, Any]) -> list[Any]:
-    """Return the findings of a status. Of the outages, only those that still last are included, each once.
+    """Return the findings of a status, without the outages that are over. An outage that still lasts comes once.
 
     Args:
         status: Status of a gateway or an egress.
@@ -257,7 +257,7 @@ def lasting(status: Mapping[str, Any]) -> list[Any]:
 
 
 class IdleEndings:
-    """Finds worker processes that have ended while no task called them: compares processes with the last check."""
+    """Finds worker processes that have ended while no task called them, by a comparison with the check before."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0

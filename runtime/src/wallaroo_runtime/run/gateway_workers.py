@@ -1,4 +1,4 @@
-"""Starts workers of an application on this machine that do not serve Spark's tasks."""
+"""Starts workers on this machine for purposes other than Spark's tasks: for a gateway, and to check their setup."""
 
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -11,7 +11,7 @@ from wallaroo_runtime.run.options import RunOptions
 
 
 def check_setups(options: RunOptions, application: Application) -> None:
-    """Run the setup of an archive's workers before Spark starts. A program that is no archive has just run its setup.
+    """Run the setups of an archive's programs before Spark starts. Without an archive the setups have run already.
 
     Raises:
         RunError: The error of a setup, e.g. T207 for a value of this environment; W403 if the setup declares other

@@ -35,7 +35,7 @@ def check_left(checkpoint: Checkpoint) -> None:
 
 
 def tell_left(checkpoint: Checkpoint, reporter: Reporter) -> None:
-    """Report the records in topics of tables (R779) that a new checkpoint does not take over."""
+    """Warn of each table (R779) whose topic has records that a new checkpoint does not take over."""
     if not checkpoint.continues and checkpoint.manifest.goka != PENDING:
         for finding in until_answered(lambda: [*tables_left(checkpoint.topology)], reporter):
             reporter.warn(finding)

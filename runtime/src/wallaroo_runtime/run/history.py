@@ -43,11 +43,11 @@ def tell_past(reporter: Reporter, checkpoint: Checkpoint, messages: int | None, 
 
 
 def records_of(checkpoint: Checkpoint) -> RecordCount:
-    """Return the numbers of messages of Spark's own sources and sinks since the checkpoint began.
+    """Return the numbers of messages that Spark has read from sources and written to sinks since the checkpoint began.
 
     Call this before the query starts.
 
-    In real-time mode there are no such sources and sinks, but a rescale may have kept their numbers.
+    In real-time mode Spark reads no sources and writes no sinks, but a rescale may have kept their numbers.
     """
     topology = checkpoint.topology
     has_sources = any(isinstance(each, KafkaSource | SparkSource) for each in topology.sources())

@@ -13,7 +13,7 @@ BEGIN = re.compile(rf"{BEGAN}[0-9]{{4}}-[0-9-]{{5}}T[0-9:.]{{12}}Z ---")
 
 
 def mark_begin(folder: Path) -> None:
-    """Write into all existing logs and Spark's log that a run begins. A log without this line is of the last run."""
+    """Write into Spark's log and all existing logs that a run begins. A log without this line is new in this run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _mark([*folder.glob("*.log"), *folder.glob("*.out"), folder / SPARK_LOG], BEGAN)
 

@@ -1,4 +1,4 @@
-"""The mode of a run: micro-batches. `realtime.py` has the other mode, which overrides this one."""
+"""The micro-batch mode of a run. Real-time mode (`realtime.py`) is a subclass."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class MicroBatchMode:
-    """The way in which Spark runs the plan, with the consequences for all parts of a run.
+    """The way in which Spark runs the plan, and everything in a run that depends on it.
 
     In this mode Spark reads journals and topics, and commits each micro-batch.
 

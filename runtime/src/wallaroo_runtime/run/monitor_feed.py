@@ -32,7 +32,7 @@ PROCESSES_S = 5.0
 
 
 class MonitorFeed:
-    """A `Reporter` that gives the numbers and findings of a run to the monitor, and passes all calls on.
+    """A `Reporter` that passes all calls to another one, and gives the numbers and findings of a run to the monitor.
 
     Args:
         reporter: Gets all calls, too.
@@ -52,36 +52,36 @@ class MonitorFeed:
         self._processes: list[dict[str, Any]] = []
 
     def tell_batch(self, report: BatchReport) -> None:
-        """Take the report of a micro-batch."""
+        """Give the report of a micro-batch to the monitor."""
         self._board.tell_batch(report)
 
     def tell_live(self, report: LiveReport) -> None:
-        """Take the report of a query in real-time mode."""
+        """Give the report of a query in real-time mode to the monitor."""
         self._board.tell_live(report)
 
     def begin(self, peers: Peers) -> None:
-        """Take the gateways and the egress. Their present counts are the baseline for the counts of this run."""
+        """Store the gateways and the egress. Their present counts are subtracted from the counts of this run."""
         self._peers = peers
         self._board.begin(peers.egress.status())
 
     def attach(self, query: "Query", states: StateQuery | None) -> None:
-        """Take the started query, and the reader of its states; None if Spark has no free thread to read states."""
+        """Store the started query, and the reader of its states; None if Spark has no free thread to read states."""
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Read the progress of the sinks, from which the monitor computes latencies: exactly, if called often."""
+        """Read the progress of the sinks, from which the monitor computes latencies. Frequent calls make them exact."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
     def warn(self, finding: Diagnostic) -> None:
-        """Pass the finding on, and keep it for the monitor."""
+        """Give the finding to the other reporter and the monitor."""
         self._board.warn(finding)
         self._reporter.warn(finding)
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Pass the numbers on, and keep them for the monitor."""
+        """Give the numbers to the other reporter and the monitor."""
         self._reporter.progress(snapshot)
         self.look()
         assert self._peers is not None and self._query is not None

@@ -24,7 +24,7 @@ RAW = "--raw, which shows the bytes of states and starts no worker"
 
 
 def check_state(checkpoint: Path, name: str, archive: Archive | None = None, *, raw: bool = True) -> None:
-    """Refuse a wrong question about states early: from the checkpoint's files, without the slow start of Spark.
+    """Refuse a command for a state that cannot be shown. This needs only files of the checkpoint, and no Spark.
 
     Args:
         name: Name of the state.
@@ -43,7 +43,7 @@ def check_state(checkpoint: Path, name: str, archive: Archive | None = None, *, 
 
 
 def read_workers(path: str) -> Archive | None:
-    """Return the archive that a command line names; None if it names no archive.
+    """Return the archive of workers at a path; None if the path is empty.
 
     Raises:
         RunError: R655 if the archive is not usable, or has nothing for this machine.
@@ -81,7 +81,7 @@ def check_archive(manifest: Manifest, archive: Archive | None) -> None:
 def open_states(
     checkpoint: Path | str, conf: Mapping[str, str], *, raw: bool = False, archive: Archive | None = None
 ) -> Iterator[StateQuery]:
-    """Give the states of a checkpoint during the block. Spark and the started workers end with the block.
+    """Open the states of a checkpoint during the block. Spark and the started workers end with the block.
 
     A run of the checkpoint may go on meanwhile, and only the states that it has committed are read.
 
@@ -128,7 +128,7 @@ def open_states(
 def shower_of(
     topology: Topology, archive: Archive | None, directory: Path, stack: ExitStack
 ) -> Callable[[str], "WorkerShower"]:
-    """Return a function that starts the worker with a given name, and returns a client that reads states with it.
+    """Return a function that starts the worker with a given name, and returns the client that lets it show states.
 
     Args:
         archive: Archive with the workers; None if they are on this machine.

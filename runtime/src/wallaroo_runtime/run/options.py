@@ -55,7 +55,7 @@ class CheckpointOptions:
     topic_reset: str = ""
 
     def directory(self, application: Application) -> Path:
-        """Return the directory of a run on this machine: the checkpoint, or local files for a checkpoint at a URL."""
+        """Return the run's directory on this machine: the checkpoint, or local files if that is at a URL."""
         if self.path is not None and not self.location:
             return self.path
         topology, place = application.topology, Path(self.location) if self.location else application.path
@@ -88,7 +88,7 @@ class SparkOptions:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings for Spark, without the number of partitions, on which the checkpoint decides."""
+        """The settings for Spark, without the number of partitions, which the checkpoint determines."""
         return {name: value for name, value in self.conf.items() if name != PARTITIONS}
 
 

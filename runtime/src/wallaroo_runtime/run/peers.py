@@ -78,7 +78,7 @@ class Peers:
 
     @contextmanager
     def telling_refused(self, warn: Callable[[Diagnostic], None]) -> Iterator[None]:
-        """Report after the block the messages that gateways have read and could not write (R800).
+        """After the block, report the messages that gateways have read but could not write to the journal (R800).
 
         Raises:
             RunError: R800 if there are such messages and the block raised no error.
@@ -101,14 +101,14 @@ class Peers:
         return [finding for finding in findings if finding.kind is Kind.AT_END]
 
     def launch(self, stack: ExitStack) -> None:
-        """Start the local peers without waiting for them; `stack` ends them."""
+        """Start the local gateways and egress without waiting for them; `stack` ends them."""
         announce(self._checkpoint.path)
         for peer in (self.egress, *self.gateways):
             stack.callback(peer.stop)
             peer.launch()
 
     def start(self) -> None:
-        """Attach to all peers after `launch`, except a gateway that needs a worker.
+        """Attach the driver to the egress and the gateways after `launch`, except to a gateway that needs a worker.
 
         Raises:
             RunError: A peer does not start, or is not the peer that the checkpoint refers to.
@@ -134,7 +134,7 @@ class Peers:
             self._checkpoint.check_repeated(self._remote, is_attached=True)
 
     def serve_sources(self, targets: Mapping[str, str]) -> None:
-        """Attach to a local gateway that needs workers, which now run, so that it listens for the sources.
+        """Attach to the local gateway that needs workers, after their start. From now on it listens for the sources.
 
         Args:
             targets: gRPC targets of workers by their names, for sources that a worker cuts or makes.
@@ -166,7 +166,7 @@ class Peers:
             self._checkpoint.record_journal(peer.service.store)
 
     def tell_visits(self, counts: VisitCounts, done: int = 0) -> None:
-        """Record at all gateways how many keys each visit has reached. The gateway that took the visit reports them.
+        """Send the number of keys of each visit to all gateways. The gateway that took the visit reports the number.
 
         Args:
             counts: Counts by id of the visit.
@@ -188,7 +188,7 @@ class Peers:
         return self._of_sinks("messages")
 
     def refused(self) -> int:
-        """Return the number of messages since the checkpoint began that a sink refused and that became dead letters."""
+        """Return the number of messages that sinks have refused since the checkpoint began. They are dead letters."""
         return self._of_sinks("refused")
 
     def _of_sinks(self, name: str) -> int:
@@ -196,10 +196,10 @@ class Peers:
         return sum(int(sink.get(name, 0)) for sink in (*status.get("sinks", ()), status.get("gone", {})))
 
     def undelivered(self) -> int:
-        """Return the number of published messages that the sinks of the egress have not got; -1 if it is not known."""
+        """Return the number of published messages that the egress has not delivered; -1 if it is not known."""
         sinks = (sink for sink in self._topology.sinks() if not isinstance(sink, SparkSink))
         return self.egress.undelivered([self._plan.ports[sink.path] for sink in sinks])
 
     def received(self) -> int:
-        """Return the number of messages that have come since the checkpoint began."""
+        """Return the number of messages that gateways have received since the checkpoint began."""
         return sum(gateway.end().messages for gateway in self.gateways)

@@ -69,7 +69,7 @@ class RealTimeMode(MicroBatchMode):
         return replace(bounds, journal_fsync=bounds.journal_fsync or "batch")
 
     def layout(self, spark: SparkOptions) -> tuple[int, int]:
-        """Return the only numbers of partitions and buckets of this mode."""
+        """Return the numbers of partitions and buckets, which are fixed in this mode."""
         return PARTITIONS, BUCKETS
 
     def settings(self, chosen: Mapping[str, str]) -> dict[str, str]:
@@ -103,7 +103,7 @@ class RealTimeMode(MicroBatchMode):
         return start_realtime(session, plan, topology, options, services)
 
     def has_room(self, master: str) -> bool:
-        """Return whether Spark has a second thread, because the query never releases its own."""
+        """Return whether Spark has a second thread for reading states, because the query never releases the first."""
         return cores(master) != 1
 
 

@@ -73,7 +73,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
 
 
 class Loading(threading.Thread):
-    """Loads a program in a thread. The load can be ended.
+    """Loads a program in a thread while the run goes on. `end` ends the load early.
 
     Attributes:
         application: The loaded application.
@@ -123,7 +123,7 @@ class WatchedProgram:
         self.was_ready = self.was_opened = False
 
     def open(self) -> None:
-        """Note that a start has opened the checkpoint, so that `--fresh` has no effect on later starts."""
+        """Note that the checkpoint was opened: `--fresh` has removed its former content, and must not do so again."""
         self.was_opened = True
 
     def has_changed(self) -> bool:

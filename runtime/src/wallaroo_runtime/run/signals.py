@@ -74,7 +74,7 @@ class RunStop(Stop):
         return SIGNALLED + (self._number or signal.SIGINT)
 
     def ended_start(self, error: BaseException) -> bool:
-        """Return whether an error is no failure, but the consequence of a signal that has ended the start.
+        """Return whether an error is only the consequence of a signal that has interrupted the start.
 
         All processes of a terminal get the signal. If a part of the run ends before this process, that looks like an
         error.

@@ -45,7 +45,7 @@ class Snapshot:
 
     @property
     def is_quiet(self) -> bool:
-        """True if no messages are processed or wait."""
+        """True if no message is being processed or waits."""
         return not (self.rate or self.lag or self.waiting)
 
     def to_json(self) -> dict[str, Any]:
@@ -68,7 +68,7 @@ class Listening(NamedTuple):
 
 
 def listening(topology: Topology, addresses: Iterable[tuple[str, str]]) -> list[Listening]:
-    """Return the sources of an application that listen.
+    """Return those sources of an application that listen, with their addresses.
 
     Args:
         addresses: Name and address of each source.

@@ -21,7 +21,7 @@ from wallaroo_runtime.topology.model import Topology
 def open_directory(
     options: RunOptions, topology: Topology, held: HeldDirectory, reporter: Reporter, stopped: RunStop
 ) -> Directory:
-    """Return the directory of the checkpoint. If the checkpoint is at a URL, start Spark, which reaches it."""
+    """Return the directory of the checkpoint. For a checkpoint at a URL, start Spark, which can read its files."""
     location = options.checkpoint.location
     if not location:
         return LocalDirectory(held.path)

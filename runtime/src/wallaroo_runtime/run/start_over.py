@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def start_over(
     place: "HeldDirectory | HadoopDirectory", name: str, reporter: Reporter, check: Callable[[], None] = lambda: None
 ) -> None:
-    """Remove everything in a checkpoint, on this machine or at a URL, and list it to the user.
+    """Report the contents of a checkpoint, on this machine or at a URL, and remove them.
 
     Args:
         name: Name of the application.
@@ -43,7 +43,7 @@ def start_over(
 
 
 def _found(directory: Directory, name: str) -> str:
-    """Return the contents of a directory in words; empty if there is no checkpoint."""
+    """Describe the checkpoint in a directory in words; empty if there is none."""
     try:
         manifest = find_manifest(directory)
     except RunError as error:

@@ -42,7 +42,7 @@ class Shower(Protocol):
     """Asks a worker for readable forms of its states."""
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states that follow from a state log, in readable form."""
+        """Return the states that result from the entries of a state log, in readable form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class StateQuery:
         return self._logs.batch()
 
     def listed(self, name: str = "") -> tuple[int, list[dict[str, Any]]]:
-        """Return the last micro-batch, and for each state its name, stage, worker, number of keys, and bytes.
+        """Return the last committed micro-batch, and for each state its name, stage, worker, number of keys, and bytes.
 
         Args:
             name: Name of one state; empty for all states.
@@ -128,7 +128,7 @@ class StateQuery:
     def page(
         self, name: str, *, prefix: str = "", after: str = "", limit: int | None = None
     ) -> tuple[int, Iterator[dict[str, Any]]]:
-        """Return the last micro-batch, and the states of keys: with a limit in the order of keys, else by bucket.
+        """Return the last committed micro-batch, and the states of a page: with a limit sorted by key, else by bucket.
 
         Args:
             prefix: Only keys with this prefix; see `get` for the forms of a key.
@@ -144,7 +144,7 @@ class StateQuery:
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
     ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return the last micro-batch, the states of a page, and `after` for the next page (None for the last page).
+        """Return the last committed micro-batch, the states of a page, and `after` for the next page (or None).
 
         Args:
             name: Name of the state.
@@ -205,7 +205,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return readable forms of states, from their worker; None if no worker may be asked, or it shows no states."""
+        """Return readable forms of states from their worker; None if no worker may be asked or it cannot show them."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
@@ -269,7 +269,7 @@ def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> State
 
 
 def key_text(key: bytes) -> str:
-    r"""Return a key as text that is unambiguous as `after` of a page: the key itself, or `0x` and hexadecimal digits.
+    r"""Return a key as text: the key itself, or `0x` and hexadecimal digits. As `after` of `page` it is unambiguous.
 
     Example:
         >>> key_text(b"AAPL"), key_text(b"\xff"), key_text(b"0xff")

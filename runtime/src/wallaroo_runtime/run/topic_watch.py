@@ -62,7 +62,7 @@ class TopicWatch:
             raise self._error
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return an R791 for each outage that was noticed since the last call."""
+        """Return a finding (R791) for each outage that was noticed since the last call."""
         findings, self._findings = self._findings, []
         return findings
 

@@ -25,7 +25,7 @@ Wanted = dict[str, tuple[KafkaSource | KafkaSink, TopicCreation]]  # topics to c
 
 
 def until_answered(ask: Callable[[], T], reporter: Reporter) -> T:
-    """Return the result of questions to Kafka. While brokers are away, report that, and ask again.
+    """Return the result of `ask`, which calls Kafka. While no broker answers, report this and repeat the call.
 
     A signal interrupts the wait, because the run starts.
 
@@ -100,7 +100,7 @@ def _create(wanted: Wanted) -> Iterator[tuple[str, int]]:
 
 
 def cluster_of(part: KafkaSource | KafkaSink, use: str = "") -> Cluster:
-    """Return the Kafka cluster of a source or sink, whose name and `use` are in the texts of its errors."""
+    """Return the Kafka cluster of a source or sink. Its errors name the source or sink, followed by `use`."""
     return Cluster(part.brokers, connection_settings(resolved(part.options)), place_of(part) + use)
 
 
@@ -130,7 +130,7 @@ def kafka_starts(
 
 
 def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") -> TopicStart:
-    """Return where and how reading of one source's topic begins.
+    """Return the offsets at which reading of one source's topic begins, with the id of the topic and `reset`.
 
     Args:
         known: As for `kafka_starts`.

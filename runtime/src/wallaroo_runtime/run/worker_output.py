@@ -1,4 +1,4 @@
-"""Follows the logs of a run's workers on this machine, whose output the console shows."""
+"""Follows the logs of a run's workers on this machine, so that the console can show the workers' output."""
 
 import os
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ OWN = b"[supervisor: "
 
 
 class WorkerOutput:
-    """Reads the logs of workers from their current ends on.
+    """Reads the lines that workers add to their logs from now on.
 
     Args:
         folder: Folder with the logs, which are called `worker-NAME-ID.log`.

@@ -1,1 +1,1 @@
-"""The gRPC services and their clients: calls, tokens, status, and the watch over the driver."""
+"""The gRPC services (gateway and egress) and their clients: calls, tokens, status, and the watch over the driver."""

@@ -17,7 +17,7 @@ Config = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """The driver that attached to a service last, with the configuration that it sent.
+    """The latest driver that attached to a service, with the configuration that it sent.
 
     Attributes:
         epoch: Number that rises with each driver; 0 if no driver has attached yet.
@@ -104,7 +104,7 @@ class AttachmentStore:
         self.attachment = attachment
 
     def begin(self) -> None:
-        """Give an empty outbox a new id, so that no checkpoint takes it for its former outbox."""
+        """Give an emptied outbox a new id, so that a checkpoint with the old id does not continue with it."""
         self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:

@@ -24,7 +24,7 @@ def chunks(data: bytes) -> Iterator[pb.Chunk]:
 
 
 class ChunkJoiner:
-    """Joins the gRPC messages that `chunks` made to whole frames again.
+    """Joins the gRPC messages of `chunks` again, to whole frames.
 
     Example:
         >>> joiner = ChunkJoiner()

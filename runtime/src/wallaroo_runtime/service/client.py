@@ -88,7 +88,7 @@ class ServiceClient:
         self.metadata = (("authorization", f"Bearer {service.token}"),)
 
     def call(self, method: str, request: Any) -> Any:
-        """Call a method that may be repeated.
+        """Call a method, and repeat the call while the service is away. The method must allow this.
 
         Raises:
             RunError: The error that the service answers; R641 if it refuses the token; R642 if it was away for too
@@ -162,7 +162,7 @@ class Patience:
         self.progressed()
 
     def progressed(self) -> None:
-        """Start the time again, because the service has answered."""
+        """Start the time limit again, because the service has answered."""
         self._deadline = time.monotonic() + self._seconds
         self._backoff = Backoff(0.05, 1.0)
 

@@ -17,7 +17,7 @@ SHORT = 500  # limit for the characters of a reason, so that a note fits into on
 
 @dataclass(frozen=True, slots=True)
 class DriverNote:
-    """The record of the latest driver. Commands show it, and local services end some time after the driver.
+    """The record of the latest driver, for commands that show it and for local services, which end after their driver.
 
     Attributes:
         pid: Process of the latest driver; 0 if there was no driver.
@@ -58,7 +58,7 @@ def announce(checkpoint: Path, **fields: Any) -> None:
 
 
 def _write_over(path: Path, note: DriverNote) -> None:
-    """Write a note over the former note in place, because a full disk has no other room."""
+    """Overwrite the former note in place, because a full disk has no room for a new file."""
     with path.open("r+b") as file:
         file.write(pack_record(note))
         file.truncate()

@@ -24,5 +24,5 @@ class Service:
     store: str = ""
 
     def attached(self, epoch: int, store: str) -> "Service":
-        """Return this service with the epoch and the store that it answered when a driver attached."""
+        """Return this service with epoch and store from its answer to the driver that attached."""
         return replace(self, epoch=epoch, store=store)

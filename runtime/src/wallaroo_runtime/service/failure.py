@@ -39,5 +39,5 @@ def _bytes(failures: list[dict[str, Any]]) -> bytes:
 
 
 def _whole(text: str) -> str:
-    """Return a text with lone surrogates, which have no bytes, in escaped form."""
+    """Return a text with its lone surrogates escaped, since UTF-8 has no bytes for them."""
     return text.encode("utf-8", "backslashreplace").decode()

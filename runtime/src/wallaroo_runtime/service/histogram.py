@@ -58,7 +58,7 @@ class Histogram:
         self.max_ms = max(self.max_ms, other.max_ms)
 
     def quantile(self, share: float) -> int:
-        """Return the bucket's bound below which a share of the values lies, e.g. 0.5 for half; 0 without values."""
+        """Return the upper bound of the bucket of a percentile, e.g. of the median for share 0.5; 0 without values."""
         wanted, seen = share * self.count, 0
         for bucket in sorted(self._counts):
             seen += self._counts[bucket]

@@ -21,7 +21,7 @@ HEARD_S = 2.0  # limit for the wait until a driver asks for the status, which it
 
 
 class ServicePart(Protocol):
-    """A gateway or an egress, as `Host` runs it."""
+    """The gateway or egress that a `Host` runs."""
 
     status: StatusFile
 
@@ -89,7 +89,7 @@ class Host(ABC):
 
     @abstractmethod
     def make(self, config: Any) -> ServicePart:
-        """Create the gateway or egress for a configuration; `config` is of the type `request`."""
+        """Create the gateway or egress for a configuration. `config` is a message of the type `self.request`."""
 
     def fault(self, config: Any) -> RunError | None:
         """Return an error if this service cannot serve a configuration, else None."""
@@ -102,7 +102,7 @@ class Host(ABC):
             self._start(config)
 
     def attach(self, request: Any) -> pb.AttachReply:
-        """Attach a driver: start the gateway or egress of its request, or go on if nothing has changed."""
+        """Attach a driver: start the gateway or egress that its request configures, or go on if nothing has changed."""
         driver = request.driver
         wanted = type(request)()
         wanted.CopyFrom(request)
@@ -153,7 +153,7 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: ServicePart) -> None:
-        """Run a gateway or egress. A failure sets `ended`, so that the process ends and does not serve without one."""
+        """Run a gateway or egress. If it fails, set `ended`, so that the process ends and does not serve without it."""
         try:
             part.run()
         except (OSError, RunError):
@@ -190,7 +190,7 @@ class Host(ABC):
             self._heard.wait(HEARD_S)
 
     def status(self) -> str:
-        """Return the status from memory: on a full disk the status file cannot be written."""
+        """Return the status from memory, since on a full disk the status file cannot be written."""
         if self._is_closed and self._part is None:
             self._heard.set()
         return self._last.status.text if self._last is not None else "{}"

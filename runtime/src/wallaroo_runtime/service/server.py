@@ -98,7 +98,7 @@ def _answer(error: RunError, context: grpc.ServicerContext) -> NoReturn:
 
 
 def _refusal(address: str) -> str:
-    """Return why a server cannot listen at an address, since gRPC only logs the reason; empty if it can."""
+    """Return the reason why a server cannot listen at an address, since gRPC only logs it; empty if it can listen."""
     host, _, port = address.rpartition(":")
     try:
         if host == "unix":

@@ -18,11 +18,11 @@ class Children:
         self._lock, self._running, self._is_ended = threading.Lock(), set[Child](), False
 
     def watch(self) -> None:
-        """Add each process for which the calling thread enters `endable` from now on."""
+        """From now on, add each process for which the calling thread enters `endable`."""
         _local.children = self
 
     def end(self) -> None:
-        """Kill the processes, so that the thread that waits for them goes on. Processes that come later are killed."""
+        """Kill the processes, so that the waiting thread goes on. Processes that are added later are killed at once."""
         with self._lock:
             self._is_ended = True
             for child in self._running:

@@ -81,7 +81,7 @@ class ArchiveWriter:
                 self.descriptors = (take_lock(self.directory / LOCK, UNLOCKED),)
 
     def take(self) -> bool:
-        """Return whether the virtual machine may write the file, because no other is writing or has written it."""
+        """Return whether the virtual machine may write the archive: no other one is writing it or has written it."""
         if self._archive is None or not self.descriptors:
             return False
         try:
@@ -100,7 +100,7 @@ def _key(java: str, parts: tuple[object, ...]) -> str:
 
 
 def _take_over(archive: Path) -> None:
-    """Give the archive of a run its final name. Remove an incomplete archive that is no longer written."""
+    """Rename a complete archive of an earlier run to its final name. Remove an abandoned incomplete archive."""
     for part in archive.parent.glob(f"{archive.stem}.*[0-9]"):
         with suppress(FileNotFoundError), part.open("rb") as file:  # another start may have renamed the file
             if file.read(len(MAGIC)) == MAGIC and not archive.exists():

@@ -1,4 +1,4 @@
-"""Finds the program that starts the Java virtual machine, and says how to start it."""
+"""Finds the program that starts the Java virtual machine, and has options for short-lived machines."""
 
 import os
 import shutil

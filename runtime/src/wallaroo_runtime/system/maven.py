@@ -34,7 +34,7 @@ _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId><
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """Functions of a caller that are called while Maven runs.
+    """The caller's functions that `fetched_jars` calls while Maven runs.
 
     Attributes:
         tell: Called when Maven is started.

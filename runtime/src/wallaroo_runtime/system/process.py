@@ -57,7 +57,7 @@ class ProcessId:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessId":
-        """Return the identity of the process that has an id now."""
+        """Return the identity of the process that has this pid now."""
         return cls(pid, process_start_time(pid) or 0)
 
     @property
@@ -95,7 +95,7 @@ def parent_of(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[bytes]:
-    """Return the fields of a process from its state on; empty if the process has ended."""
+    """Return the fields of `/proc/PID/stat` that follow the name, from the state on; empty if the process has ended."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):

@@ -164,7 +164,7 @@ def leave_terminal(number: int) -> None:
 
 @contextmanager
 def signals_kill() -> Iterator[None]:
-    """Let signals kill a command in the block, i.e. during its imports, where callbacks drop exceptions.
+    """Let signals kill a command during a block with imports, where Python drops exceptions of signal handlers.
 
     If the process has other handlers for these signals, they stay.
     """

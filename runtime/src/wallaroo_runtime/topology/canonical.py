@@ -26,7 +26,7 @@ def ordered(value: Any, rule: Json) -> Any:
 
 
 def meant(value: Json, rule: Json) -> Json:
-    """Return the alternative (`oneOf`) of a schema's rule that an object means, by `kind` or keys; else the rule."""
+    """Return the alternative (`oneOf`) of a schema's rule that fits an object's `kind` or keys; else the rule."""
     for branch in rule.get("oneOf", ()):
         properties = branch.get("properties", {})
         kind = properties.get("kind")

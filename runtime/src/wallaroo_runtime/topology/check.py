@@ -135,7 +135,7 @@ def _position(path: str) -> tuple[int, int]:
 
 
 def check_states(index: Index) -> Iterator[Diagnostic]:
-    """Check that state kinds have a state, and that steps of one state agree on its class, ttl, keys and timers."""
+    """Check that state steps have a state, and that steps of one state agree on its class, ttl, keys and timers."""
     classes: dict[str, tuple[str, Any]] = {}
     keys: dict[str, tuple[Any, tuple[frozenset[bytes], Any] | None, str]] = {}
     ttls: dict[str, str] = {}

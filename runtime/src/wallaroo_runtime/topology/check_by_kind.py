@@ -1,4 +1,4 @@
-"""Checks parts of one kind: windows, library components, Kafka and connector sources, keys of messages."""
+"""Checks rules for some kinds of parts: windows, steps of libraries, Kafka and connector sources, keys of messages."""
 
 from collections.abc import Iterator
 
@@ -95,7 +95,7 @@ def check_outputs(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_components(index: Index) -> Iterator[Diagnostic]:
-    """Check that steps of the first worker, the program itself, name no component: only steps of libraries do."""
+    """Check that only steps of libraries name a component, and no step of the first worker (the program itself)."""
     program = index.workers[0][1].get("name") if index.workers else None
     for part in index.parts:
         if "component" in part.value and part.kind == "steps" and part.text("worker") == program:

@@ -134,7 +134,10 @@ def _fill_states(steps: list[Json]) -> None:
 
 
 def _fill_times(pipelines: list[Json]) -> None:
-    """Give windows and timed steps the kind of time of their sources, and the same kind to steps that share a state."""
+    """Set `time` of windows and timed steps: `event` if all of their sources give times, else `ingest`.
+
+    Timed steps that share a state have the same kind of time.
+    """
     times: dict[str, bool] = {}
     timed: list[Json] = []
     for pipeline in pipelines:
@@ -170,7 +173,7 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
 
 
 def _named(owner: Mapping[str, Any], place: str) -> str:
-    """Return the name of a pipeline or part. If it has no valid name, return its place, as a name for derived names."""
+    """Return the name of a pipeline or part; without a valid name, `place`. Missing names are made from the result."""
     name = owner.get("name")
     return name if isinstance(name, str) else place
 

@@ -77,7 +77,7 @@ class Index:
             yield self.finding("T210", part, more, what=what, name=shown_json(name), reason=NOT_NORMAL)
 
     def placed(self, finding: Diagnostic) -> Diagnostic:
-        """Return a finding with the file and line of the user code of the part to which its pointer leads."""
+        """Return a finding with file and line of a part's user code. The finding's JSON pointer identifies the part."""
         at = f"{finding.pointer}/"
         part = next((part for part in self.parts if at.startswith(f"{part.pointer}/")), None)
         file, line = self._place(part) if part else ("", 0)

@@ -138,7 +138,7 @@ class KafkaSource(Source):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSource(Source):
-    """Any streaming source of Spark. Expressions are SQL over its rows.
+    """Any streaming source of Spark. `value`, `key` and `timestamp` are SQL expressions over its rows.
 
     Attributes:
         format: Name of the format.
@@ -160,7 +160,7 @@ class SparkSource(Source):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The messages that an aggregation combines. Fields of other kinds are 0 or empty.
+    """The rule by which a window collects messages. Fields that its kind does not use are 0 or empty.
 
     Attributes:
         kind: `range`, `session` or `count`.
@@ -192,7 +192,7 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A computation, or an output of a computation.
+    """A step of a pipeline: a computation of any kind, e.g. with state, or a named output of a computation.
 
     `state` is set for the state kinds and windows only, `window` for windows only. `visits` names the visits for which
     the step has a function, called for every key with state. `time` is `ingest` or `event` for steps with `timers` or
@@ -257,7 +257,7 @@ class KafkaSink(Sink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
-    """Rows that Spark writes for each micro-batch. `value` is a select list over the columns of `schema`, if any."""
+    """Rows that Spark writes for each micro-batch: the SQL select list `value`, over the columns of `schema` if set."""
 
     format: str
     options: Mapping[str, str]
@@ -372,7 +372,7 @@ class Topology:
         return any(step.component for step in self.steps() if step.worker == worker)
 
     def component(self, worker: str, path: str) -> Component | None:
-        """Return the user's code of `path`, or None if the front-end recorded none."""
+        """Return the record of the user code at `path` of a worker; None if the front-end recorded none."""
         return self.worker(worker).component(path)
 
 

@@ -118,7 +118,7 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
 
 
 def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, ...]], str]:
-    """Return, for each source or sink by its name and brokers, the environment variable that can replace the brokers.
+    """Map name and brokers of each source or sink to the environment variable that can replace the brokers.
 
     If the application uses one Kafka cluster, all sources and sinks have the same variable. Else each has its own.
     """

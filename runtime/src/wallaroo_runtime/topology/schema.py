@@ -1,4 +1,4 @@
-"""Loads the JSON Schema of a topology document, and formats values of documents for messages."""
+"""Loads the JSON Schema of a topology document, and formats values of documents for error messages."""
 
 import json
 from collections.abc import Mapping

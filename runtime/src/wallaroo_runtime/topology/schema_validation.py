@@ -136,7 +136,7 @@ def _missing_property(error: ValidationError, name: str) -> Iterator[Diagnostic]
 
 
 def _branch_findings(error: ValidationError) -> Iterator[Diagnostic]:
-    """Yield the findings of the alternative that a part of the document means: the alternative with its `kind`."""
+    """Yield the findings of one alternative (`oneOf`) of the schema: the one for the `kind` that the document has."""
     branches: dict[Any, list[ValidationError]] = {}
     for cause in error.context or ():
         branches.setdefault(cause.relative_schema_path[0], []).append(cause)

@@ -35,7 +35,7 @@ class TopicCreation:
 
 
 def check_topics(index: Index) -> Iterator[Diagnostic]:
-    """Check the use of Kafka topics: tables are read whole and as records, and all parts create a topic alike."""
+    """Check that tables are read whole and as records, and that all sources and sinks create a topic the same way."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
         if part.text("kind") != "kafka":

@@ -27,7 +27,7 @@ _numbers = count()
 
 
 class Broken(Exception):
-    """The worker ended, so that the caller must repeat the unanswered calls of the stream.
+    """The worker ended. The caller must repeat those calls of the stream that have no answer.
 
     Attributes:
         skips: The message that ended or stalled the worker, if known. The repeated call must leave it out.
@@ -66,7 +66,7 @@ class CallStream(ABC):
         return reply
 
     def finish(self) -> None:
-        """End the call.
+        """End the call after the last reply.
 
         Raises:
             RunError: W410 if the worker sends another reply.
@@ -79,7 +79,7 @@ class CallStream(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the call in any state."""
+        """End the call at once, even if replies are missing."""
 
 
 class CallClient(ABC):
@@ -109,7 +109,7 @@ class CallClient(ABC):
         self._retries = 0
 
     def failed(self, failure: pb.Failure) -> None:
-        """Raise the error that the worker reported, unless trying again may help."""
+        """Count a failure that the worker reported. Raise its error, unless a repeated call may succeed."""
         self._retries += 1
         if not failure.retriable or self._retries > RETRY_LIMIT:
             raise remote_error(self.spec.name, failure)
@@ -165,7 +165,7 @@ class WorkerClient(CallClient):
         self._broken, self.suspect = 0, NOBODY
 
     def recover(self, endpoints: Endpoints, cause: grpc.RpcError) -> None:
-        """Wait until another process of the worker serves.
+        """Wait for the process that replaces the one whose streams broke.
 
         Raises:
             RunError: W406 if the worker has ended too often; W410 if its streams break for another reason.
@@ -250,7 +250,7 @@ class WorkerStream(CallStream):
         return pb.Skip(ordinal=message - 1, code="C509", reason=f"no answer within {seconds} s")
 
     def _ended(self) -> pb.Skip | None:
-        """Return the message that ended the worker, if it is certain: a fault, or two signals from outside."""
+        """Return the message that ended the worker, if it is certain: it ended by a fault, or twice at this message."""
         ending = ending_of(self._endpoints.connection)
         _, ordinal = ending.at_work.get(self.flight.name, (0, -1)) if ending else (0, -1)
         before, self._worker.suspect = self._worker.suspect, (self._stage, ordinal)
@@ -279,7 +279,7 @@ class WorkerStream(CallStream):
         self.close()
 
     def close(self) -> None:
-        """End the stream in any state."""
+        """End the stream at once, even if replies are missing."""
         self._is_over.set()
         self._requests.put(None)
         self._call.cancel()

@@ -84,7 +84,7 @@ def ending_of(connection: ServingWorker) -> Ending | None:
 
 
 def stop_worker(spec: WorkerSpec, owner: ProcessId | None = None) -> bool:
-    """Stop worker and supervisor. Return whether there were any."""
+    """Stop the worker and its supervisor. Return whether a supervisor ran."""
     directory = worker_directory(spec, owner or find_owner())
     check_existing(directory)
     return bool(_asked(directory, {"op": "stop"}))

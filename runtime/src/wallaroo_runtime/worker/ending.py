@@ -90,7 +90,7 @@ def is_own(status: int) -> bool:
 
 
 def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return exit status and messages in flight of the process of a worker that ended first.
+    """Return exit status and messages in flight of the process that ended first, of all processes of a worker.
 
     A worker may have several processes. If one ends, the worker notes which, and ends the others.
 
@@ -135,5 +135,5 @@ def marks(directory: Path) -> Iterator[tuple[str, Mark]]:
 
 
 def parse(data: bytes) -> Mark:
-    """Return the note of a worker about its message in flight, from the file's bytes; an empty one if they are cut."""
+    """Return a worker's note about its message in flight, from the file's bytes; an empty note if bytes are missing."""
     return Mark(*WORDS.unpack(data)) if len(data) == WORDS.size else Mark()

@@ -106,7 +106,7 @@ def connect(connection: ServingWorker) -> Endpoints:
 
 
 def init_request(spec: WorkerSpec) -> pb.InitRequest:
-    """Return the first request to a worker."""
+    """Return the request of the handshake with a worker."""
     return pb.InitRequest(
         protocol_min=PROTOCOLS[0],
         protocol_max=PROTOCOLS[1],

@@ -24,11 +24,11 @@ Shown = dict[tuple[int, bytes], Any]  # readable states, by port and key
 
 
 class IdempotentCalls:
-    """Sends requests to a worker, after a handshake at the first request.
+    """Sends requests to a worker. A handshake precedes the first request.
 
     Args:
         target: First endpoint of the worker, `unix:PATH`, which stays the same after a restart.
-        path: Path of the source in the topology.
+        path: Path of the source in the topology, or name of the worker whose states are shown; for requests and errors.
         capability: Capability that the worker must have.
         what: User of the capability, in words, for errors.
         timeout: Seconds to wait for an answer.
@@ -94,7 +94,7 @@ def request_of(
 
 
 def generated_of(reply: pb.GenerateReply) -> Generated:
-    """Return the messages, and more, in a worker's reply about a generator; see `Generated`."""
+    """Return the content of a worker's reply about a generator: messages and the other values of `Generated`."""
     failure = reply.failure
     reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
     return list(reply.values), reply.encoding, reply.ended, reason
@@ -199,7 +199,7 @@ class WorkerShower(IdempotentCalls):
         super().__init__(target, worker, SHOW_STATE, "showing states", timeout)
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states that follow from a state log, in readable form.
+        """Return the states that result from the entries of a state log, in readable form.
 
         Args:
             stage: A stage that begins with state.

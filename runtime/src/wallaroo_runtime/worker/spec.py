@@ -107,7 +107,7 @@ class WorkerSpec:
         return self.python or sys.executable
 
     def program(self) -> list[str]:
-        """Return the command with the interpreter. It imports nothing from the worker's directory."""
+        """Return the command with the interpreter for `{python}`, which imports nothing from the worker's directory."""
         first, *rest = self.command
         if first != PYTHON_PLACEHOLDER:
             return [first, *rest]

@@ -11,7 +11,7 @@ Place = TypeVar("Place")
 
 
 def refusal(count: int) -> StepCount:
-    """Return the counts to add at a sink that did not take `count` messages which its encoder has emitted."""
+    """Return the counts to add at a sink that refused `count` encoded messages: they become dead letters."""
     return Counter(messages_out=-count, dead_letters=count)
 
 
@@ -21,7 +21,7 @@ def count_run(visits: VisitCounts) -> StepCount:
 
 
 def add_up(into: dict[Place, StepCount], others: Mapping[Place, Mapping[str, int]]) -> None:
-    """Add other counts to `into`. Both are by path of a source, step or sink, or by id of a visit.
+    """Add other counts to `into`. The keys of both are paths of sources, steps and sinks, or ids of visits.
 
     Example:
         >>> counts = {"0/steps/0": Counter(messages_in=2, messages_out=1)}

@@ -61,7 +61,7 @@ class Supervisor:
         self.serving: set[asyncio.Task[Any]] = set()
 
     async def run(self, started: int) -> None:
-        """Serve until the executor is gone or a task asks to stop. Close `started` when tasks can connect."""
+        """Serve until the executor is gone or a task asks to stop. Write to `started` when tasks can connect."""
         loop = asyncio.get_running_loop()
         for number in SIGNALS:
             loop.add_signal_handler(number, self.over.set)
