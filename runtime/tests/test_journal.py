@@ -24,6 +24,7 @@ from wallaroo_runtime.storage.journal.head import (
     write_committed,
 )
 from wallaroo_runtime.storage.journal.reader import JournalReader
+from wallaroo_runtime.storage.journal.segment import SegmentHeader, create_segment
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 HEADER_BYTES = 32
@@ -125,8 +126,9 @@ def test_a_loss_of_power_that_leaves_an_old_head_loses_no_frame(steps: list[str]
 
         def note(descriptor: int) -> None:
             fsync(descriptor)
-            if os.path.samestat(os.fstat(descriptor), (journal / "head").stat()):
-                synced["head"] = (journal / "head").read_bytes()
+            head = journal / "head"
+            if head.exists() and os.path.samestat(os.fstat(descriptor), head.stat()):
+                synced["head"] = head.read_bytes()
 
         patch.setattr(os, "fsync", note)
         writer = JournalWriter(journal, segment_bytes=100)
@@ -153,6 +155,20 @@ def test_a_loss_of_power_that_leaves_an_old_head_loses_no_frame(steps: list[str]
         ):
             check_journal(journal, f"{safe.journal_id:016x}", lost)
         writer.close()
+
+
+def test_a_segment_gets_its_name_when_its_header_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss of power before the first frame is synced leaves a segment with a header, or no segment."""
+    fsync, synced = os.fsync, list[tuple[int, list[Path]]]()
+
+    def note(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.append((os.fstat(descriptor).st_size, list(tmp_path.glob("*.journal"))))
+
+    monkeypatch.setattr(os, "fsync", note)
+    segment, descriptor = create_segment(tmp_path, SegmentHeader(0, 0, 7))
+    os.close(descriptor)
+    assert synced == [(segment.path.stat().st_size, [])]
 
 
 def test_segments_behind_a_torn_one_are_removed(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def list_segments(directory: Path) -> list[Segment]:
 def create_segment(directory: Path, header: SegmentHeader) -> tuple[Segment, int]:
     """Make an empty segment, and return it with an open descriptor.
 
-    The file gets its final name after its header is written, so that no segment is ever without a header.
+    The file gets its final name after its header is synced, so that no segment is ever without a header.
     """
     path = directory / f"{header.base:020d}.journal"
     new = path.with_suffix(".new")
@@ -60,6 +60,7 @@ def create_segment(directory: Path, header: SegmentHeader) -> tuple[Segment, int
     try:
         content = _SEGMENT.pack(SEGMENT_MAGIC, _VERSION, header.base, header.sequence, header.journal_id)
         write_all(descriptor, content, 0)
+        os.fsync(descriptor)
         new.rename(path)
     except OSError:
         os.close(descriptor)
