@@ -9,9 +9,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// feedBucket processes the messages of one part of a bucket call in the order of their sequence numbers. Messages and
-// ticks for windows are collected, and runWindows processes them at the end of the part, unless they are processed in
-// turn (see runsWindowsInTurn).
+// feedBucket processes the frames of one part of a BucketCall in the order of their sequence numbers. Messages and ticks
+// for windows wait for runWindows at the end of the part, unless runsWindowsInTurn: then all are processed in one order.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {

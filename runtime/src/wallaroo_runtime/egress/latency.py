@@ -52,7 +52,7 @@ def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
 
 
 class LatencyMeter:
-    """Measures two latencies of each message until sinks have its output: since its arrival, and since its publication.
+    """Measures until sinks have a message's output: from the message's arrival, and from the output's in the outbox.
 
     Any thread may call it. If 10,000 groups wait for a sink, e.g. because its receiver is away, further messages join
     the latest of these groups and end with it.

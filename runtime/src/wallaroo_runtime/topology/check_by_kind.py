@@ -15,7 +15,7 @@ KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
 def check_windows(index: Index) -> Iterator[Diagnostic]:
-    """Check that only windows have a `window`, that they use the keys of messages, and that slides leave no gap."""
+    """Check that window steps, and no others, have a `window`, use keys of messages, and that slides leave no gap."""
     for part in index.parts:
         kind, window = part.text("kind"), part.object("window")
         if part.kind != "steps" or not kind:

@@ -91,9 +91,9 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringPart:
-    """A part of a state that alone is removed after the time to live, e.g. the value of Goka's group table.
+    """What the time to live removes from a state, while the rest stays, e.g. the value of Goka's group table.
 
-    The rest of the state stays. The step's visitor runs with an empty name, and removes the part.
+    The step's visitor runs with an empty name, and removes the part.
 
     Attributes:
         prolongs: Returns whether a message prolongs the life of the part. Other messages do not change when it ends.

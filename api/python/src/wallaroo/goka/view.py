@@ -158,7 +158,7 @@ class View:
 
     @property
     def state(self) -> ViewState:
-        """Progress of the view."""
+        """How far the view is in reading its table, from IDLE to RUNNING."""
         return self._state
 
     def wait_running(self, timeout_s: float | None = None) -> None:

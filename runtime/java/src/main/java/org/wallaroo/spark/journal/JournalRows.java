@@ -58,7 +58,7 @@ public final class JournalRows implements Iterator<JournalRow>, Closeable {
         return given;
     }
 
-    /** Returns the next row, or waits for the journal and returns null. */
+    /** Returns the next row. If there is none yet, waits for frames or the time of a flush, and returns null. */
     private JournalRow nextRow() throws IOException, InterruptedException {
         long now = System.nanoTime();
         if (isDirty && (now - dirtySince >= flushNs || head.isEnding())) {

@@ -95,7 +95,7 @@ final class WindowTime {
                 .filter(time -> time != Long.MIN_VALUE).toList();
     }
 
-    /** Returns the watermark as a list, which is empty until each source has had a time. */
+    /** Returns the watermark in a list of one, or an empty list until each source has had a row with a time. */
     private List<Long> passed(Map<String, Long> latest) {
         if (!latest.keySet().containsAll(ticks.delays().keySet())) {
             return List.of();
