@@ -72,8 +72,9 @@ func KafkaSinkOf[T any](name string, args []string, encode func(message T) (Reco
 	return recordSink(declaration.Sink{Edge: edge, Found: found}, encode)
 }
 
-// SparkSink writes rows in any format that Spark can write. Each message is one row with the columns value and key. An
-// empty Format or Value is reported (T207), and so are fields for sources.
+// SparkSink writes rows in any format that Spark can write. Each message is one row with the columns value and key, from
+// which format.Value selects. An empty format.Format or format.Value is reported (T207), and so are fields that only
+// sources have, such as Schema.
 func SparkSink[T any](format Spark, encode func(message T) (Record, error)) Sink[T] {
 	edge := &topology.Spark{Format: format.Format, Options: maps.Clone(format.Options), Value: format.Value}
 	return recordSink(declaration.Sink{Edge: edge, Found: append(checkFormat("SparkSink", format), checkSinkFormat("SparkSink", format)...)}, encode)

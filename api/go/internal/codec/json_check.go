@@ -143,7 +143,8 @@ func (c *jsonCheck) fields(t reflect.Type, at part, names map[string]part) {
 	}
 }
 
-// name records the name of a field in JSON, and reports two fields with one name: JSON has only the outer one, or none.
+// name records the name of a field in JSON, and reports two fields with one name. JSON leaves out the one that is
+// embedded more deeply, or both if they are equally deep.
 func (c *jsonCheck) name(found part, name string, names map[string]part) {
 	const remedy = "give one of them another tag"
 	other, taken := names[name]

@@ -114,8 +114,8 @@ func (c *BucketCall) replay() error {
 	return c.x.feedBucket(c.parts, c.keep)
 }
 
-// repeat rebuilds the states after a failed part: it processes the earlier parts of the call again, on the committed
-// states. It sends and counts nothing, because the outputs of these parts were sent and their messages counted.
+// repeat rebuilds the states after a failure: it processes again, on the committed states, the messages whose outputs
+// this call has already released. It sends and counts nothing, because that was done before.
 func (c *BucketCall) repeat() error {
 	drop := func(uint16, int32, []byte) error { return nil }
 	for _, parts := range c.released {

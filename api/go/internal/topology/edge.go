@@ -13,7 +13,7 @@ type TCP struct {
 	Framing Framing
 }
 
-// Tree returns the edge in the form of the topology document.
+// Tree returns the members that describe this edge (the system of a source or sink) in the topology document.
 func (e *TCP) Tree() Object {
 	members := address("tcp", e.Host, e.Port)
 	if e.Framing.Kind != "" {
@@ -70,7 +70,7 @@ type Partition struct {
 	Start  string
 }
 
-// Tree returns the edge in the form of the topology document.
+// Tree returns the members that describe this edge (the system of a source or sink) in the topology document.
 func (e *Kafka) Tree() Object {
 	members := WithSome(Object{{"kind", "kafka"}, {"topic", e.Topic}, {"brokers", Texts(e.Brokers)}}, "start", e.Start)
 	if len(e.Partitions) > 0 {
@@ -89,7 +89,7 @@ func (e *Kafka) Tree() Object {
 // Generator is a source whose messages are made by user code.
 type Generator struct{}
 
-// Tree returns the edge in the form of the topology document.
+// Tree returns the members that describe this edge (the system of a source or sink) in the topology document.
 func (*Generator) Tree() Object { return Object{{"kind", "generator"}} }
 
 // Connector is a listener for the connector protocol.
@@ -101,7 +101,7 @@ type Connector struct {
 	RefillCredits int
 }
 
-// Tree returns the edge in the form of the topology document.
+// Tree returns the members that describe this edge (the system of a source or sink) in the topology document.
 func (e *Connector) Tree() Object {
 	return append(address("connector", e.Host, e.Port), Member{"cookie", e.Cookie},
 		Member{"max_credits", e.MaxCredits}, Member{"refill_credits", e.RefillCredits})
@@ -114,7 +114,7 @@ type ConnectorSink struct {
 	Cookie string
 }
 
-// Tree returns the edge in the form of the topology document.
+// Tree returns the members that describe this edge (the system of a source or sink) in the topology document.
 func (e *ConnectorSink) Tree() Object {
 	return append(address("connector", e.Host, e.Port), Member{"cookie", e.Cookie})
 }
@@ -131,7 +131,7 @@ type Spark struct {
 	Timestamp string
 }
 
-// Tree returns the edge in the form of the topology document.
+// Tree returns the members that describe this edge (the system of a source or sink) in the topology document.
 func (e *Spark) Tree() Object {
 	members := Object{{"kind", "spark"}, {"format", e.Format}, {"options", TextsByName(e.Options)}}
 	members = append(WithSome(members, "schema", e.Schema), Member{"value", e.Value})

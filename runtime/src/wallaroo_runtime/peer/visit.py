@@ -67,5 +67,5 @@ def wait(service: Service, name: str, number: int) -> VisitResult:
 
 
 def away(name: str) -> RunError:
-    """Return the error that no application runs, so that no gateway takes the visit (R733)."""
+    """Return the error R733: no application runs, so there is no gateway that could take the visit."""
     return RunError.of("R733", name=name, reason="nothing runs there", fix=AGAIN)

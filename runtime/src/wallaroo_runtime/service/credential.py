@@ -127,7 +127,7 @@ def read_key(path: Path, certificate: Path) -> bytes:
 
 
 def _text(error: ssl.SSLError) -> str:
-    """Return OpenSSL's text of an error, without the line of Python's own code."""
+    """Return OpenSSL's text of an error, without the place in Python's own source, `(_ssl.c:LINE)`."""
     return str(error.strerror or error).partition(" (_ssl.c")[0]
 
 

@@ -43,7 +43,10 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_times(index: Index) -> Iterator[Diagnostic]:
-    """Check that only state computations have visits, timers and a ttl, and that a state has one kind of time."""
+    """Check that only state computations have visits, timers and a ttl, and that steps of one state use one time.
+
+    The time is that of arrival (`ingest`) or that in the data (`event`).
+    """
     times: dict[str, str] = {}
     for part in index.parts:
         kind, time, name = part.text("kind"), part.text("time"), part.state().get("name")

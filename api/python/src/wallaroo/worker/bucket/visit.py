@@ -183,7 +183,7 @@ class VisitTurn:
             yield deleted
 
     def delete(self, table: CellTable, port: int, keys: Iterable[bytes]) -> None:
-        """Delete the states of keys, also from the log."""
+        """Delete the states of keys in memory, and note that they must also be removed from the log of states."""
         for key in keys:
             table.remove(key)
             self.changed.get(port, {}).pop(key, None)

@@ -176,7 +176,10 @@ final class BucketCalls {
         return calls;
     }
 
-    /** Opens all streams that may be open at the same time, and reads the versions of all buckets, in advance. */
+    /**
+     * Opens in advance the buckets' streams to the worker, as many as may be open at once, and reads the version of the
+     * states of every bucket.
+     */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);
         buckets.forEach(bucket -> store.version(first + bucket));
