@@ -85,5 +85,5 @@ def test_a_case_shows_the_message(topology: Path) -> None:
     (folder / "input.txt").write_text(b"a first-exit".hex() + "\n", encoding="utf-8")
     found = run_case(read_case(folder, folder), topology)
     assert (
-        found.said[0].replace("b'", "").replace("'", "") == f"C508 poison: {ENDED}exited with status 3 (a first-exit)"
+        found.errors[0].replace("b'", "").replace("'", "") == f"C508 poison: {ENDED}exited with status 3 (a first-exit)"
     )

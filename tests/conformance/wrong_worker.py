@@ -64,7 +64,10 @@ def main(fault: str, *words: str) -> int:
     command = [sys.executable, os.path.abspath(__file__), fault, app]
     with contextlib.ExitStack() as stack:
         stack.enter_context(behaving(fault))
-        wrong = [(start, "command_of", lambda _: lambda app: command), (server, "WorkerServer", _wrong_server(fault))]
+        wrong = [
+            (start, "module_command", lambda _: lambda *given: command),
+            (server, "WorkerServer", _wrong_server(fault)),
+        ]
         for each in (*wrong, *PROCESS_FAULTS.get(fault, ())):
             stack.enter_context(replaced(*each))
         return start.main([app])

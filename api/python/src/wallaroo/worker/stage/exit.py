@@ -324,7 +324,7 @@ def frame_of(
 def cut_ranges(
     lengths: Sequence[int], data: bytes, frame_bytes: int, sizes: Sequence[int] | None = None
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Cut messages into frames: yield for each the index of its first message, the index after its last, and the values.
+    """Cut messages into frames: yield for each the index of its first message, that after its last, and the values.
 
     A frame ends when it exceeds `frame_bytes`.
 
