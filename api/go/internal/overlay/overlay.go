@@ -233,8 +233,8 @@ func (p *program) arguments() string {
 	return ""
 }
 
-// resultForm returns the expression with which the generated main function gets the setup's result as a string, or ""
-// if the setup has a wrong result type.
+// resultForm returns the Go code that calls the setup and turns its result into a Go string, or "" if the setup has a
+// wrong result type.
 func (p *program) resultForm() string {
 	switch result := p.setup.Type.Results.List[0].Type.(type) {
 	case *ast.Ident:

@@ -60,7 +60,7 @@ class SourceConnectorConfig(TCPSourceConfig):
         self.decorator = f"experimental.{'stream' if cookie is None else 'octet'}_message_decoder"
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the declared source, or add a finding to `place` and return None."""
+        """Return the declared source, or report an error at `place` and return None."""
         if self.cookie is None:
             return super().declare(place, path, name, decoder)
         host, port = check.address(place, "source", self.host, self.port, self.location)

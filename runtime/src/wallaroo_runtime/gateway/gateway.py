@@ -329,7 +329,7 @@ class Gateway:
             self._intake.take(connection.source.config.port, count, data)
 
     def _split(self, connection: Connection) -> None:
-        """Let the worker cut the received bytes into messages. Do not read this connection until it has answered."""
+        """Let the worker cut the received bytes into messages. Until it has answered, do not read the connection."""
         if connection not in self._waiting:
             self._traffic.unregister(connection.socket)
         self._waiting.discard(connection)

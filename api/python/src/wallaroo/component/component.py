@@ -51,7 +51,7 @@ class ComponentMethods:
 def instance(place: Place, parameter: str, value: Any, decorator: str, expected: str) -> Any:
     """Return the object whose methods workers call: the value itself, or an instance if the value is a class.
 
-    If the value cannot be a component, add a finding to `place` and return None.
+    If the value cannot be a component, report an error at `place` and return None.
     """
     if inspect.isabstract(value):
         _lacks(place, parameter, value)
@@ -108,7 +108,7 @@ def method(
     *,
     may_yield: bool = False,
 ) -> Callable[..., Any] | None:
-    """Return the first method of `names` that a component has, or add a finding to `place` and return None.
+    """Return the first method of `names` that a component has, or report an error at `place` and return None.
 
     It is a finding if the component has none of them, or if the method cannot be called with `parameters`. For a
     decorated function the result is the function itself, because its methods only pass the arguments on.
@@ -135,7 +135,7 @@ def method(
 
 
 def computation(place: Place, value: Any, *, has_state: bool) -> ComponentMethods | None:
-    """Return the methods with which a worker calls a computation, or add a finding to `place` and return None."""
+    """Return the methods with which a worker calls a computation, or report an error at `place` and return None."""
     kind = "state_computation" if has_state else "computation"
     decorator, expected = f'{kind}("name")', "a state computation" if has_state else "a computation"
     component = instance(place, "computation", value, decorator, expected)

@@ -144,7 +144,7 @@ class Declaration:
         return of_kind.get(config)
 
     def partition(self, place: Place, state: str, function: Any) -> Callable[[Any], Any] | None:
-        """Return the function from a message to its key, or add a finding to `place` and return None."""
+        """Return the function from a message to its key, or report an error at `place` and return None."""
         partition = component.instance(place, "partition_function", function, "partition", "a partition function")
         if partition is None:
             return None
@@ -155,7 +155,7 @@ class Declaration:
         return run
 
     def state_build(self, place: Place, builder: Any) -> Callable[[], Any] | None:
-        """Return the function that makes a new state, or add a finding to `place` and return None."""
+        """Return the function that makes a new state, or report an error at `place` and return None."""
         if isinstance(builder, type):
             finding = call_finding("state class", shown_name(builder), builder, ())
             if finding is not None:

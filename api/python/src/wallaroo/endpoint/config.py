@@ -41,7 +41,7 @@ class SourceConfig(ABC):
 
     @abstractmethod
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the declared source, or add a finding to `place` and return None.
+        """Return the declared source, or report an error at `place` and return None.
 
         Args:
             place: Place to which findings are added.
@@ -73,7 +73,7 @@ class SinkConfig(ABC):
         """Return the kind of the sink and its fields for the topology document; add findings to `place`."""
 
     def declare(self, place: Place, path: str, name: str, inputs: tuple[str, ...], encoder: Any) -> Sink | None:
-        """Return the declared sink, or add a finding to `place` and return None.
+        """Return the declared sink, or report an error at `place` and return None.
 
         `encoder` is the config's encoder, or an instance if this is a class.
         """
@@ -83,7 +83,7 @@ class SinkConfig(ABC):
 
 
 def decode_of(place: Place, decoder: Any) -> Callable[[bytes], Any] | None:
-    """Return the function that decodes a payload, or add a finding to `place` and return None."""
+    """Return the function that decodes a payload, or report an error at `place` and return None."""
     return component.method(place, "decoder", decoder, ("decode",), ("bs",))
 
 

@@ -48,7 +48,7 @@ class GenSourceConfig(SourceConfig):
         return self.gen
 
     def declare(self, place: Place, path: str, name: str, generator: Any) -> Source | None:
-        """Return the declared source, or add a finding to `place` and return None."""
+        """Return the declared source, or report an error at `place` and return None."""
         first = component.method(place, "generator", generator, ("initial_value",), ())
         following = component.method(place, "generator", generator, ("apply",), ("previous",))
         if first is None or following is None:

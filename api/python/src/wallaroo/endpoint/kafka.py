@@ -75,7 +75,7 @@ class KafkaSourceConfig(SourceConfig):
         self.topic_options = TopicOptions(topic, _pairs(brokers), log_level, start, options=dict(options or {}))
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the declared source, or add a finding to `place` and return None."""
+        """Return the declared source, or report an error at `place` and return None."""
         fields = _fields(place, self.topic_options)
         if fields is None:
             return None

@@ -59,7 +59,7 @@ class SparkSourceConfig(SourceConfig):
         self.key, self.timestamp, self.schema = key, timestamp, schema
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the declared source, or add a finding to `place` and return None."""
+        """Return the declared source, or report an error at `place` and return None."""
         fields: dict[str, Any] = {"format": _text(place, "format", self.format)}
         fields["options"] = option_texts(place, self.options)
         for parameter in ("schema", "value", "key", "timestamp"):

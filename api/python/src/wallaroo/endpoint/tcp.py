@@ -69,7 +69,7 @@ class TCPSourceConfig(SourceConfig):
         super().__init__(name, on_error)
 
     def declare(self, place: Place, path: str, name: str, decoder: Any) -> Source | None:
-        """Return the declared source, or add a finding to `place` and return None."""
+        """Return the declared source, or report an error at `place` and return None."""
         host, port = check.address(place, "source", self.host, self.port, self.location)
         fields: dict[str, Any] = {"host": host, "port": port}
         if getattr(decoder, "framing", None) == NEWLINE:

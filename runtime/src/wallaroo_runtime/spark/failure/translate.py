@@ -96,7 +96,7 @@ def described(chain: Sequence[Cause], checkpoint: str = "", log: Path | None = N
 
 
 def _files(chain: Sequence[Cause]) -> list[str]:
-    """Return the file that Spark could not read, as the only item; empty if no message names the file."""
+    """Return a list with the one file that Spark could not read; an empty list if no message names the file."""
     matches = (_FILE.search(cause.message) for cause in chain if cause.condition.startswith("FAILED_READ_FILE"))
     return list(dict.fromkeys(unquote(each[1]) for each in matches if each))[:1]
 

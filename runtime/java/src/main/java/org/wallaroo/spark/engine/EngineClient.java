@@ -73,7 +73,7 @@ public final class EngineClient {
     }
 
     /**
-     * Does the work that {@link #await} has received, if any: stores the changes of states since the barrier before,
+     * Does the work that {@link #await} has received, if any: stores the changes of states since the previous barrier,
      * then answers the request of the engine.
      */
     public void serve(BucketStore store) {

@@ -34,7 +34,10 @@ final class EventOrder {
 
     private record Placed(long timeMs, long sequence, int item, int index) {}
 
-    /** Runs a partition's frames with changed sequences. Outputs for later levels get the original sequences again. */
+    /**
+     * Runs a partition's frames. Messages for steps in event time get new sequences in this order, and outputs for later
+     * levels get the original sequences again.
+     */
     Iterator<List<JournalRow.Item>> run(
             List<JournalRow.Item> items, Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level) {
         Iterator<List<JournalRow.Item>> outputs = level.apply(placed(items));

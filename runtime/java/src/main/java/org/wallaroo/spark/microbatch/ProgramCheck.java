@@ -12,8 +12,8 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerHome;
 
 /**
- * Checks that the program of an applied application can read the states in the checkpoint of the user's query: the
- * store has facts about each state (its class, key and others), which the check compares.
+ * Checks that the program which {@code apply} runs can read the states in the checkpoint of the user's query: it compares
+ * facts about each state (its class, key and others) with those that the partition's store has kept.
  *
  * <p>The check runs in tasks, because only they know the checkpoint. {@code plan/kept_state.py} decides which changes
  * of the program are refused.
