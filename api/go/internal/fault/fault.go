@@ -21,7 +21,7 @@ type Point struct {
 	count  atomic.Uint64
 }
 
-// These points are reached in each call of the worker.
+// Points that the worker reaches in each call. A test of recovery can let the worker kill itself there.
 var (
 	BeforeCompute = point("worker.before_compute")
 	AfterCompute  = point("worker.after_compute")

@@ -176,7 +176,7 @@ func readDate(f *form, r *reader, into reflect.Value) error {
 	return err
 }
 
-// parseTime reads a time as UTC.
+// parseTime parses a time with zone (RFC 3339), and converts it to UTC. Years outside 1 to 9999 are errors.
 func parseTime(text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

@@ -19,7 +19,7 @@ LOST = "ask again once it runs"
 
 @dataclass(slots=True)
 class PendingVisit:
-    """A visit whose caller waits; `done` is set when the visit is safe, or can no longer become safe."""
+    """A visit whose caller waits; `done` is set when the visit is safe in the journal, or when the intake closes."""
 
     name: str
     metadata: bytes

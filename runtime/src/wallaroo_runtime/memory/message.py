@@ -94,7 +94,7 @@ class Numbering:
         self._next: Counter[str] = Counter()
 
     def record(self, source: Source, message: Message, now_ms: int) -> Message:
-        """Return a message with a complete `KafkaRecord`, made from bytes or a record. Other values stay as they are.
+        """Make bytes or a `KafkaRecord` in a message a complete, encoded record. Return any other message unchanged.
 
         Raises:
             TypeError: An attribute has a wrong type, a number is too large, or a text has lone surrogates.

@@ -197,7 +197,7 @@ def _not_staged(partition: int, level: int, staged: Counter[int], in_files: Coun
 def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
-    """Yield a description of each task whose messages to `goal` differ from those that arrived there.
+    """Yield a text for each task whose number of messages sent to `goal` differs from the number that arrived.
 
     Args:
         goal: The task that received the messages.

@@ -24,7 +24,7 @@ class LineReader:
     def payloads(
         self, data: bytes, count: int, sequence: int, enter: Callable[[int], bool]
     ) -> tuple[list[bytes], list[int]]:
-        """Return the lines without line breaks, and their sequence numbers. `enter` is never called.
+        """Return the lines without line breaks, and their sequence numbers. `enter` is unused: lines have no header.
 
         Raises:
             FrameError: The bytes are not `count` complete lines.
