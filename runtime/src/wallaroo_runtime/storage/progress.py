@@ -114,7 +114,7 @@ def _topics(offsets: Iterable[Any]) -> Topics:
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:
-    """Let the next micro-batch begin at other offsets of topics: write a plan of a micro-batch that ends there.
+    """Write a plan of a micro-batch that ends at the offsets `topics`, so that the micro-batch after it begins there.
 
     If sources go on where records are gone, Spark passes over the records before the offset at which the last
     micro-batch ended. A planned micro-batch keeps the offsets of all other sources, since it may have been published.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A front-end's record of user code: of a source, step or sink, or of a step's state class or partition function.
+    """Name and place of user code, as the front-end gives them: of a source, step, sink, state or partition function.
 
     Attributes:
         path: Path of the source, step or sink. State steps have more components, at `PATH/partition` and `PATH/state`.

@@ -23,7 +23,7 @@ def fail_of(
 
 
 def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-    """Return a function for the generated loops: it returns a result's messages. A wrong result is a dead letter."""
+    """Return a function that lists the messages in a step's result. If the result is wrong, it makes a dead letter."""
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:

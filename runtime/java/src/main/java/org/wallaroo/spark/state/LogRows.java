@@ -17,7 +17,7 @@ final class LogRows<T> extends ChainedIterator<byte[]> {
     private boolean hasEnded;
 
     /**
-     * Makes the iterator.
+     * Prepares the rows, which are made from {@code states} only when the caller asks for them.
      *
      * @param layout of the logs
      * @param states to write

@@ -16,7 +16,7 @@ import org.wallaroo.spark.query.OperatorFailure;
 import org.wallaroo.spark.query.StageSettings;
 import org.wallaroo.spark.rpc.ReplyQueue;
 
-/** The connections of this virtual machine to a worker, which all tasks share; they stay open across batches. */
+/** The connections from this JVM to one worker. All tasks of the JVM share them; they stay open across batches. */
 public final class WorkerConnection {
     private static final Logger LOG = Logger.getLogger(WorkerConnection.class.getName()); // Spark's own log
     private static final int BROKEN_LIMIT = 30; // times that streams may break in succession
