@@ -16,7 +16,7 @@ type NamedOutput struct {
 	Codec string       // codec of the messages if they go to other programs; otherwise empty
 }
 
-// OutputsOf returns the named outputs that a computation of Wallaroo's own API declares with a method Outputs.
+// OutputsOf returns the named outputs of a computation that implements wallarooapi.WithOutputs; none for others.
 func OutputsOf(object any) (outputs []NamedOutput) {
 	if declared, is := object.(wa.WithOutputs); is {
 		for _, name := range declared.Outputs() {

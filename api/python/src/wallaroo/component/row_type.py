@@ -214,7 +214,7 @@ def _mapped(convert: Convert, items: Any) -> dict[str, Any]:
 
 
 def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> ValueError:
-    """Return the error of the first item that does not fit. If all items fit, a key is wrong: return `error`."""
+    """Return the error of the first item of a list or dict that does not fit; `error` if all fit (a key is wrong)."""
     for key, item in items.items() if isinstance(items, dict) else enumerate(items):
         try:
             convert(item)

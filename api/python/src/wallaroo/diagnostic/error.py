@@ -1,4 +1,4 @@
-"""The exception for wrong declarations, and `Place`, to which checks of one call add their findings."""
+"""The exception for wrong declarations, and `Place`: a call that declares a part, to which checks add findings."""
 
 from dataclasses import dataclass, replace
 from typing import Any

@@ -50,7 +50,7 @@ class OutboxRecord:
 
 @dataclass(slots=True)
 class Base:
-    """The totals of all records before a line of the log, including records that were removed from the log.
+    """The totals of a log's records (lines) before one of them, also of records that were removed from the log.
 
     Attributes:
         number: Number of the next record.

@@ -44,7 +44,7 @@ class RecordExit(KeyedExit):
         return True
 
     def columns(self, more: Sequence[bytes], timestamp_ms: int) -> dict[str, Any]:
-        """Return the arguments of `frame_of` for the headers `more`, in which the partitions are."""
+        """Return the headers `more`, with the partitions of records, as arguments with which `frame_of` writes them."""
         return {"timestamp_ms": timestamp_ms, "headers": more if any(more) else ()}
 
 
