@@ -127,7 +127,7 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return, by a state's port in the state log, the function that makes it readable; None: it is shown as it is."""
+        """Return, by a state's port in the state log, the function that makes it readable; None shows it as it is."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
