@@ -274,8 +274,7 @@ func TestEveryMistakeIsFoundAtOnce(t *testing.T) {
 		return h.field, nil
 	}).Done()
 	stream.From(app, "timed", source.EventTime(nil)).Done()
-	lines := stream.From(app, "lines", source)
-	stream.Merge(lines, stream.From(app, "others", source)).OnError("fail").Done()
+	stream.Merge(stream.From(app, "lines", source), stream.From(app, "others", source)).OnError("fail").Done()
 	err := app.Check()
 	if err == nil {
 		t.Fatal("nothing was found")
