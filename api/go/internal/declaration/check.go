@@ -98,6 +98,18 @@ func (a *Application) checkPolicies() {
 	}
 }
 
+// SetPolicy sets the error policy of the source, step or sinks that were added last. path is the path of the part at
+// which the program called OnError. Without a part that was added last, e.g. after Merge, the call is reported (T207).
+func (a *Application) SetPolicy(last []*string, policy, path string) {
+	for _, each := range last {
+		*each = policy
+	}
+	if len(last) == 0 {
+		a.Report(diagnostic.Wrong("OnError", "policy", diagnostic.Shown(policy)+" for no source, step or sink",
+			"a call directly after one of them", "call OnError directly after the source, step or sinks"), Pointer(path), Caller())
+	}
+}
+
 func (a *Application) checkPolicy(policy, pointer string, place Place) {
 	const expected = `"dead_letter" or "fail"`
 	if policy != "" && policy != "dead_letter" && policy != "fail" {

@@ -61,18 +61,6 @@ func (a *Application) Wrong(pointer string, place Place, method, parameter, actu
 	a.Report(diagnostic.Wrong(method, parameter, actual, expected), pointer, place)
 }
 
-// SetPolicy sets the error policy of the source, step or sinks that were added last. path is the path of the part at
-// which the program called OnError. Without a part that was added last, e.g. after Merge, the call is reported (T207).
-func (a *Application) SetPolicy(last []*string, policy, path string) {
-	for _, each := range last {
-		*each = policy
-	}
-	if len(last) == 0 {
-		a.Report(diagnostic.Wrong("OnError", "policy", diagnostic.Shown(policy)+" for no source, step or sink",
-			"a call directly after one of them", "call OnError directly after the source, step or sinks"), Pointer(path), Caller())
-	}
-}
-
 func (a *Application) checkOffers() {
 	if len(a.Offers) == 0 {
 		a.Wrong("", a.Place, LibraryName, "components", "empty", "components with names of their own, at least one")
