@@ -22,7 +22,6 @@ COMMANDS = {
     "ps": "*",
     "dead-letters ls CHECKPOINT": "*",
     "doctor": "what",
-    "gc --dry-run": "*",
 }
 
 
