@@ -78,6 +78,7 @@ ONLY_IN = {
     "grpc": {"egress", "gateway", "peer", "service", "storage", "worker"},
     "grpc_health": {"worker"},
     "prometheus_client": {"monitor"},
+    "shtab": {"cli"},
 }
 # What each room of the Python SDK may import of it, from top to bottom; the empty name is the package itself.
 LOWEST = {"component", "diagnostic", "message"}
