@@ -43,7 +43,7 @@ IMPORTS: dict[str, set[str]] = {
     "kafka": {"durable", "errors", "system"},
     "storage": {"durable", "errors", "service", "system"},
     "service": {"durable", "errors", "system"},
-    "program": {"archive", "durable", "errors", "plan", "system", "topology", "worker"},
+    "program": {"archive", "durable", "errors", "system", "topology", "worker"},
     "worker": {"archive", "errors", "system", "topology"},
     "archive": {"errors", "topology"},
     "plan": {"errors", "topology"},
