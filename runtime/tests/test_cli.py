@@ -65,9 +65,9 @@ USAGE = {
         "did you mean --master? After -- the application sees it",
     ),
     "abbreviated option": (
-        ["graph", WORD_COUNT, "--form=dot"],
-        "--form is not an option of wallaroo graph",
-        "did you mean --format? After -- the application sees it",
+        ["explain", WORD_COUNT, "--mast=local"],
+        "--mast is not an option of wallaroo explain",
+        "did you mean --master? After -- the application sees it",
     ),
     "one argument too many": (
         ["validate", WORD_COUNT, "again"],
@@ -75,9 +75,9 @@ USAGE = {
         "see `wallaroo validate --help`",
     ),
     "misspelt value": (
-        ["graph", "--format", "mermiad", WORD_COUNT],
-        "mermiad is not a value of --format",
-        "did you mean mermaid?",
+        ["explain", "--mode", "realtme", WORD_COUNT],
+        "realtme is not a value of --mode",
+        "did you mean realtime?",
     ),
     "no application": (["run"], "wallaroo run needs an application", "give APP, e.g. `wallaroo run word_count.py`"),
     "negative time": (
@@ -196,7 +196,6 @@ def test_explain_and_graph(capsys: pytest.CaptureFixture[str]) -> None:
     refused = run(capsys, "explain", WORD_COUNT, "--master", "yarn", "--mode", "realtime")
     assert refused[:2] == (0, REFUSED)
     assert run(capsys, "graph", WORD_COUNT)[1].startswith("flowchart LR\n")
-    assert run(capsys, "graph", WORD_COUNT, "--format", "dot")[1].startswith('digraph "Word Count Application" {\n')
 
 
 def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -16,7 +16,6 @@ COMMANDS = {
     "explain TOPOLOGY": "stages",
     "explain R615": "message",
     "graph TOPOLOGY": "text",
-    "graph TOPOLOGY --format dot": "text",
     "diff TOPOLOGY TOPOLOGY": "*",
     "status CHECKPOINT": "state",
     "ps": "*",
