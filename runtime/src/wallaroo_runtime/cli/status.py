@@ -13,7 +13,7 @@ from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
-from wallaroo_runtime.console.table import number, room, table, text, wrapped
+from wallaroo_runtime.console.table import number, table, text
 from wallaroo_runtime.errors import count
 
 NAME = 28
@@ -40,8 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(status)
     else:
-        width = room()
-        print("\n".join(each for line in lines(status) for each in wrapped(printable(line), width)))
+        print("\n".join(map(printable, lines(status))))
     return 0
 
 
@@ -110,9 +109,9 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     names = labels(status["parts"])
     rows = [_cells(name, part) for name, part in zip(names, status["parts"], strict=True)]
     parts = table(PARTS, rows, indent=2, gap=1)
-    yield from parts.head()
+    yield parts.head
     for row, part in zip(rows, status["parts"], strict=True):
-        yield from parts.lines(row)
+        yield parts.line(row)
         yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in status["counters"] if part[name])
     if listed := ", ".join(f"{name} {pid}" for name, pid in processes(status).items()):
         yield f"processes: {listed}"
