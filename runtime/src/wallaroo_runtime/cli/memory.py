@@ -18,7 +18,7 @@ from wallaroo_runtime.console import breakpoint as debugger
 from wallaroo_runtime.console.json_line import print_result, stdout_for_results
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.record import TopicRecord
+from wallaroo_runtime.kafka.record import record_json
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
@@ -111,8 +111,7 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
     reporter, stopped = console.reporter, console.stopped
 
     def show(record: KafkaRecord) -> None:
-        shown = TopicRecord(record.key, record.value, tuple(record.headers)).to_json()
-        values = {"topic": record.topic, **shown}
+        values = {"topic": record.topic, **record_json(record)}
         print_result(values, record_line(record), as_json=as_json, stream=console.stdout)
 
     watch = LetterWatch()
