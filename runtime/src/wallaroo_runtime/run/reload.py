@@ -16,7 +16,6 @@ from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.run import LOOK_S, STOPPED, RunEnd, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.system.child import Children
 
 TRYING, CHANGED, KEPT, WAITING = "trying", "changed", "kept", "waiting"
 WAIT = "waiting for a change of the program"
@@ -47,8 +46,6 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
             if not stopped.ended_start(error):
                 raise
             reporter.event(STOPPED, BROKEN_OFF)
-        finally:
-            program.close()
         return 0 if program.was_ready or not stopped.is_set() else stopped.exit_code
 
 
@@ -73,7 +70,7 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
 
 
 class Loading(threading.Thread):
-    """Loads a program in a thread while the run goes on. `end` ends the load early.
+    """Loads a program in a thread while the run goes on.
 
     Attributes:
         application: The loaded application.
@@ -82,7 +79,7 @@ class Loading(threading.Thread):
 
     def __init__(self, options: RunOptions) -> None:
         super().__init__(name="loading", daemon=True)
-        self._options, self._children = options, Children()
+        self._options = options
         self.application: Application | None = None
         self.error: Exception | None = None
         self.start()
@@ -90,16 +87,10 @@ class Loading(threading.Thread):
     def run(self) -> None:
         """Load the program."""
         app = self._options.app
-        self._children.watch()
         try:
             self.application = load_application(app.name, app.args, app.inputs, app.outputs)
         except Exception as error:
             self.error = error  # the main thread of the run raises or reports this error
-
-    def end(self) -> None:
-        """End the load at once, because its result is not needed."""
-        self._children.end()
-        self.join()
 
 
 class WatchedProgram:
@@ -141,13 +132,12 @@ class WatchedProgram:
         return True
 
     def _has_loaded(self) -> bool:
-        """Return whether a changed program was loaded. A further change ends the load in progress and begins another.
+        """Return whether a changed program was loaded. A further change begins another load.
 
         Raises:
             RunError: The changed program cannot be run.
         """
         if self._files.have_changed():
-            self.close()
             self._reporter.doing(TRYING, "trying the changed program", is_shared=True)
             self._loading = Loading(self._options)
         if self._loading is None or self._loading.is_alive():
@@ -159,12 +149,6 @@ class WatchedProgram:
             check_continues(self._options, application)
         self.loaded = application
         return True
-
-    def close(self) -> None:
-        """End the load in progress."""
-        if self._loading is not None:
-            self._loading.end()
-        self._loading = None
 
     def cannot_help(self, error: RunError) -> bool:
         """Return whether no change of the program can fix an error, e.g. because Spark has ended."""
