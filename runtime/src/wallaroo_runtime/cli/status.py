@@ -125,21 +125,18 @@ def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the label of each source, step and sink for a table. If names are equal, address or path is added.
+    """Return the label of each source, step and sink for a table. If labels would be equal, they end with the path.
 
     Example:
-        >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])
-        ['sink out 127.0.0.1:1', 'sink out 127.0.0.1:2']
+        >>> labels([{"role": "sink", "name": "out", "path": f"0/sinks/{number}"} for number in range(2)])
+        ['sink out 0/sinks/0', 'sink out 0/sinks/1']
     """
-    names = [f"{part['role']} {part['name']}" for part in parts]
-    shown = Counter(name[:NAME] for name in names)
-    places = Counter(part["place"] for part in parts)
-    columns = []
-    for name, part in zip(names, parts, strict=True):
-        place = part["place"]
-        mark = place if place and places[place] == 1 and len(place) <= NAME - len("source x ") else part["path"]
-        columns.append(name[:NAME] if shown[name[:NAME]] == 1 else f"{name[: NAME - 1 - len(mark)]} {mark}")
-    return columns
+    names = [f"{part['role']} {part['name']}"[:NAME] for part in parts]
+    counts, paths = Counter(names), [part["path"] for part in parts]
+    return [
+        name if counts[name] == 1 else f"{name[: NAME - 1 - len(path)]} {path}"
+        for name, path in zip(names, paths, strict=True)
+    ]
 
 
 def _last(status: Mapping[str, Any]) -> Iterator[str]:

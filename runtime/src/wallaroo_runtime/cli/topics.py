@@ -92,14 +92,12 @@ def _add_tail(add: Any) -> None:
         metavar="P",
         help="only this partition",
     )
-    add("--uncommitted", action="store_true", help="also records that transactions have not committed")
 
 
 def _add_emit(add: Any) -> None:
     add("texts", nargs="*", metavar="KEY VALUE", help="or VALUE alone; default: lines of stdin")
     add("--tombstone", metavar="KEY", help="write a record of this key without a value")
     add("--header", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="a header of each record")
-    add("--separator", default="\t", metavar="TEXT", help="between key and value of a line; default: a tab")
     chosen = "murmur2: as Kafka's own clients, default; fnv1a: as Goka"
     add("--partitioner", choices=sorted(PARTITIONERS), default="murmur2", help=chosen)
     add("--partition", type=whole(0, MAX_PARTITION), metavar="P", help="write to this partition")
@@ -181,7 +179,6 @@ def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
         from_beginning=arguments.from_beginning or arguments.to_end,
         to_end=arguments.to_end,
         partitions=arguments.partition,
-        uncommitted=arguments.uncommitted,
         is_stopped=stopped.is_set,
         ready=ready,
     )
@@ -218,7 +215,7 @@ def _given(arguments: argparse.Namespace) -> Iterable[KafkaRecord]:
     if texts:
         key = _octets(texts[0]) if len(texts) == 2 else None
         return [KafkaRecord(key=key, value=_octets(texts[-1]), headers=headers)]
-    return _lines(arguments.separator.encode(), headers)
+    return _lines(headers)
 
 
 def _octets(text: str) -> bytes:
@@ -226,7 +223,7 @@ def _octets(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _lines(separator: bytes, headers: tuple[tuple[str, bytes], ...]) -> Iterator[KafkaRecord]:
+def _lines(headers: tuple[tuple[str, bytes], ...]) -> Iterator[KafkaRecord]:
     for line in sys.stdin.buffer:
-        first, sign, rest = line.rstrip(b"\r\n").partition(separator) if separator else (line.rstrip(b"\r\n"), b"", b"")
+        first, sign, rest = line.rstrip(b"\r\n").partition(b"\t")
         yield KafkaRecord(key=first if sign else None, value=rest if sign else first, headers=headers)

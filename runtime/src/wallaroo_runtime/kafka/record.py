@@ -43,7 +43,6 @@ def follow(
     from_beginning: bool,
     to_end: bool = False,
     partitions: Iterable[int] = (),
-    uncommitted: bool = False,
     is_stopped: Callable[[], bool] = lambda: False,
     ready: Callable[[], None] = lambda: None,
 ) -> Iterator[KafkaRecord]:
@@ -53,7 +52,6 @@ def follow(
         from_beginning: Whether to begin with the first records; otherwise with records that arrive from now on.
         to_end: Whether to end at the present end of the topic; otherwise waits for further records.
         partitions: Numbers of the partitions to read; empty for all.
-        uncommitted: Whether to include records of transactions that are not committed, or were aborted.
         ready: Is called as soon as every record that arrives from then on will be read.
 
     Raises:
@@ -69,7 +67,7 @@ def follow(
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "receive.message.max.bytes": MOST_RECEIVED,
-        "isolation.level": "read_uncommitted" if uncommitted else "read_committed",
+        "isolation.level": "read_committed",
     }
     with cluster.translated():
         consumer = kafka.Consumer(settings)
