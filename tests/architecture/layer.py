@@ -21,8 +21,8 @@ IMPORTS: dict[str, set[str]] = {
         *("service", "storage", "system", "topology", "worker"),
     },
     "maintenance": {
-        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "monitor", "peer", "plan", "service"),
-        *("spark", "storage", "system", "topology"),
+        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "peer", "plan", "service", "spark"),
+        *("storage", "system", "topology"),
     },
     # What PySpark jobs import.
     "dataframe": {"errors", "peer", "plan", "program", "spark", "storage", "topology", "worker"},
