@@ -92,7 +92,7 @@ def test_topics_emit_and_tail(settings: dict[str, str], broker: Broker) -> None:
     assert said + "records before it: 2 written" in done.stderr
     command = [WALLAROO, "topics", "tail", topic, "--to-end", "--brokers", broker.address]
     tail = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert [len(line.split("  ")[2]) for line in tail.stdout.splitlines()] == [5, largest(limit)]
+    assert [len(line.split(" ")[2]) for line in tail.stdout.splitlines()] == [5, largest(limit)]
 
 
 def alter(broker: Broker, topic: str, limit: int) -> None:

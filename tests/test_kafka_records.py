@@ -28,7 +28,7 @@ from wallaroo_runtime.egress.kafka_session import KafkaRefusal, ProducerSession,
 from wallaroo_runtime.egress.kafka_transaction import TransactionalSession
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka.client import Cluster, kafka_client
-from wallaroo_runtime.kafka.record import TopicRecord, emit
+from wallaroo_runtime.kafka.record import emit
 from wallaroo_runtime.kafka.topic import SET_CLOCKS, RecordLimits, describe_topic
 from wallaroo_runtime.run.topics import create_topics
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -167,7 +167,7 @@ def test_a_transaction_that_kafka_has_aborted_after_its_time_is_no_other_egress(
 def test_more_records_than_the_client_holds_are_written(broker: Broker) -> None:
     broker.create("held", 1)
     cluster = Cluster([broker.address], {"queue.buffering.max.messages": "10"})
-    assert emit(cluster, "held", [TopicRecord(b"k", b"v")] * 100) == {0: 100}
+    assert emit(cluster, "held", [KafkaRecord(key=b"k", value=b"v")] * 100) == {0: 100}
 
 
 def test_a_record_that_kafka_never_takes_is_told_apart_from_those_in_its_batch(broker: Broker) -> None:

@@ -44,7 +44,7 @@ def finding(run: Run) -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_program_that_declares_something_else_is_refused_with_the_difference(tmp_path: Path) -> None:
+def test_a_program_that_declares_something_else_is_refused(tmp_path: Path) -> None:
     app = tmp_path / "app.py"
     shutil.copy(REVERSE, app)
     topology = written(tmp_path, emitted(app))
@@ -54,8 +54,6 @@ def test_a_program_that_declares_something_else_is_refused_with_the_difference(t
         told = finding(run)
     assert told["code"] == "W403"
     assert told["message"].startswith('worker "main" hosts another application; its interface hash is sha256:')
-    assert f"from what {app} declares to the document:" in told["traceback"]
-    assert "backwards" in told["traceback"]
 
 
 def test_a_worker_that_breaks_the_rules_ends_the_run(tmp_path: Path) -> None:

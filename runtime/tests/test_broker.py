@@ -18,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.run import wait_until
+from wallaroo import KafkaRecord
 from wallaroo_runtime.cli.broker import tell
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.egress import kafka_session, kafka_transaction
@@ -25,7 +26,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.kafka import topic
 from wallaroo_runtime.kafka.broker import VERSION, Broker, cluster_id
 from wallaroo_runtime.kafka.client import kafka_client
-from wallaroo_runtime.kafka.record import TopicRecord, printable
+from wallaroo_runtime.kafka.record import record_json
 from wallaroo_runtime.system.lock import TRY, take_lock
 from wallaroo_runtime.system.process import process_start_time
 
@@ -299,17 +300,9 @@ def test_a_record_as_json_has_everything(
         text = found[name]
         return None if text is None else text.encode()
 
-    found = json.loads(json.dumps(TopicRecord(key, value, tuple(headers)).to_json()))
+    found = json.loads(json.dumps(record_json(KafkaRecord("t", key, value, headers))))
     assert (octets(found, "key"), octets(found, "value")) == (key, value)
     assert [(each["name"], octets(each, "value")) for each in found["headers"]] == headers
-
-
-@given(OCTETS | st.text().map(str.encode))
-def test_what_is_shown_does_nothing_to_a_terminal(data: bytes) -> None:
-    shown = printable(data)
-    assert shown.isprintable()
-    text = data.decode("utf-8", "replace")
-    assert not text.isprintable() or "�" in text or shown == text
 
 
 @given(st.binary(min_size=16, max_size=16))

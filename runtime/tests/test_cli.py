@@ -65,9 +65,9 @@ USAGE = {
         "did you mean --master? After -- the application sees it",
     ),
     "abbreviated option": (
-        ["graph", WORD_COUNT, "--form=dot"],
-        "--form is not an option of wallaroo graph",
-        "did you mean --format? After -- the application sees it",
+        ["explain", WORD_COUNT, "--mast=local"],
+        "--mast is not an option of wallaroo explain",
+        "did you mean --master? After -- the application sees it",
     ),
     "one argument too many": (
         ["validate", WORD_COUNT, "again"],
@@ -75,9 +75,9 @@ USAGE = {
         "see `wallaroo validate --help`",
     ),
     "misspelt value": (
-        ["graph", "--format", "mermiad", WORD_COUNT],
-        "mermiad is not a value of --format",
-        "did you mean mermaid?",
+        ["explain", "--mode", "realtme", WORD_COUNT],
+        "realtme is not a value of --mode",
+        "did you mean realtime?",
     ),
     "no application": (["run"], "wallaroo run needs an application", "give APP, e.g. `wallaroo run word_count.py`"),
     "negative time": (
@@ -153,7 +153,7 @@ def test_validate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert (code, err.split("; ")[1].splitlines()[0]) == (2, "the directory has neither a .go file nor app.py")
 
 
-def test_validate_compares_the_interface_hash_and_prints_it(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_validate_compares_the_interface_hash(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     document = json.loads(Path(WORD_COUNT).read_bytes())
     (worker,) = document["workers"]
     right, worker["interface_hash"] = worker["interface_hash"], "sha256:" + "0" * 64
@@ -164,7 +164,6 @@ def test_validate_compares_the_interface_hash_and_prints_it(capsys: pytest.Captu
     assert out.startswith("W403 ")
     assert right in out
     assert "  at /workers/0/interface_hash" in out
-    assert run(capsys, "validate", "--hash", str(file)) == (0, f"{right}\n", "")
 
 
 def test_all_faults_of_a_topology_come_at_once_as_json_too(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -196,7 +195,6 @@ def test_explain_and_graph(capsys: pytest.CaptureFixture[str]) -> None:
     refused = run(capsys, "explain", WORD_COUNT, "--master", "yarn", "--mode", "realtime")
     assert refused[:2] == (0, REFUSED)
     assert run(capsys, "graph", WORD_COUNT)[1].startswith("flowchart LR\n")
-    assert run(capsys, "graph", WORD_COUNT, "--format", "dot")[1].startswith('digraph "Word Count Application" {\n')
 
 
 def test_a_program_that_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -215,9 +213,8 @@ def test_a_topology_whose_pipelines_were_edited_is_refused(capsys: pytest.Captur
     file.write_text(json.dumps(document))
     code, out, err = run(capsys, "run", str(file))
     assert (code, out) == (3, "")
-    first, place, why, fix = err.splitlines()
+    first, place, fix = err.splitlines()
     assert first.startswith('W403 worker "main" hosts another application; its interface hash is sha256:')
-    assert why.startswith("  | app.py does not say what it declares: app.py is not a Python file or module")
     again = "  fix: emit the topology again with `wallaroo emit APP`, or start the program that emitted it"
     assert (place, fix) == ("  at /workers/0/interface_hash", again)
 

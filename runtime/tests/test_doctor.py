@@ -12,12 +12,12 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo.diagnostic.diagnostic import catalogue
 from wallaroo_runtime.cli import doctor
-from wallaroo_runtime.cli.completion import levels, options
+from wallaroo_runtime.cli.completion import SHELLS, actions_of
 from wallaroo_runtime.cli.explain import meaning
 from wallaroo_runtime.cli.main import command_parser, main
 from wallaroo_runtime.cli.option import WITHOUT_EFFECT, split
@@ -161,8 +161,6 @@ def test_doctor_looks_for_classes_that_are_not_built(
 
 def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda number: (256, 4096 if number == resource.RLIMIT_NOFILE else 300))
-    monkeypatch.setattr(machine, "_threads", lambda: 5)
-    monkeypatch.setattr(machine, "_container_limits", lambda: [])
     assert str(outcome("open files").finding) == (
         "R742 open files: the limit is 256; at least 1024 are good\n  fix: ulimit -n 1024"
     )
@@ -177,43 +175,6 @@ def test_doctor_looks_at_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "create_server", refuse)
     assert "no server can listen at 127.0.0.1; Cannot assign" in str(outcome("ports").finding)
     assert outcome("ports").state == "missing"
-
-
-@settings(deadline=None, max_examples=40)
-@given(st.integers(512, 2000), st.integers(1, 2000), st.none() | st.integers(1, 2000), st.integers(1, 2000))
-def test_threads_that_are_there_already_count(limit: int, used: int, most: int | None, now: int) -> None:
-    """As for a user who has other programs, or in a container: Java's start would fail, with R602."""
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        Path(folder, "pids.max").write_text(f"{'max' if most is None else most}\n")
-        Path(folder, "pids.current").write_text(f"{now}\n")
-        groups = Path(folder, "groups")
-        groups.write_text(f"9:cpu:/a\n0::/../../../{folder}\n")
-        patch.setattr(machine, "_CONTAINERS", str(groups))
-        patch.setattr(machine, "_threads", lambda: used)
-        patch.setattr(os, "geteuid", lambda: 1000)
-        patch.setattr(resource, "getrlimit", lambda _: (limit, limit))
-        patch.setattr(resource, "setrlimit", lambda *_: None)
-        left = min(limit - used, limit if most is None else most - now)
-        found = outcome("processes")
-        assert found.state == ("ok" if left >= 128 else "missing"), found
-        if left < 128:
-            with pytest.raises(RunError, match="R742 processes: the limit .* a run starts at least 128"):
-                machine.check_machine()
-    assert machine._threads() >= len(os.listdir("/proc/self/task"))
-
-
-@pytest.mark.parametrize("unreadable", ["pids.max", "pids.current"])
-def test_a_control_group_that_cannot_be_read_is_passed_over(
-    unreadable: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("pids.max", "pids.current"):
-        (tmp_path / name).mkdir() if name == unreadable else (tmp_path / name).write_text("5\n")
-    groups = tmp_path / "groups"
-    groups.write_text(f"0::/../../../{tmp_path}\n")
-    monkeypatch.setattr(machine, "_CONTAINERS", str(groups))
-    monkeypatch.setattr(machine, "_threads", lambda: 5)
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (4096, 4096))
-    assert outcome("processes").state == "ok"
 
 
 def test_temporary_files_that_have_no_place(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -267,8 +228,12 @@ def test_a_run_is_refused_on_a_machine_that_lacks_something(tmp_path: Path, what
 def completed(script: Path, *words: str) -> list[str]:
     """Return what bash offers for the last word."""
     asked = " ".join(f"'{word}'" for word in words)
-    text = f'source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; _wallaroo; echo "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    text = (
+        f'source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; _shtab_wallaroo; echo "${{COMPREPLY[@]}}"'
+    )
+    done = subprocess.run(
+        ["bash", "-c", text], cwd=script.parent, capture_output=True, text=True, timeout=60, check=True
+    )
     assert not done.stderr
     return done.stdout.split()
 
@@ -279,22 +244,22 @@ def test_bash_completes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> N
     script = tmp_path / "wallaroo.bash"
     script.write_text(capsys.readouterr().out)
     assert completed(script, "wallaroo", "dead") == ["dead-letters"]
-    assert completed(script, "wallaroo", "dead-letters", "") == ["ls", "show", "replay", "prune", "-h", "--help"]
+    assert completed(script, "wallaroo", "dead-letters", "") == ["ls", "show", "replay", "prune"]
     assert completed(script, "wallaroo", "run", "app.py", "--che") == ["--checkpoint"]
     assert completed(script, "wallaroo", "run", "--engine", "") == ["spark", "memory"]
-    assert completed(script, "wallaroo", "run", "--checkpoint", "") == []
+    assert completed(script, "wallaroo", "run", "--checkpoint", "") == ["wallaroo.bash"]  # the only file
     assert completed(script, "wallaroo", "new", "p") == ["python"]
     assert completed(script, "wallaroo", "--ver") == ["--version"]
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+@pytest.mark.parametrize("shell", SHELLS)
 def test_completion_has_every_command_and_option(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     text = capsys.readouterr().out
-    for level in levels(command_parser()[0]):
-        for name in (name for action in options(level) for name in action.option_strings):
-            assert (f" {'-l' if name[:2] == '--' else '-s'} {name.lstrip('-')}" if shell == "fish" else name) in text
-        assert all(name in text for name in level.commands)
+    for action in actions_of(command_parser()[0]):
+        for name in action.option_strings:
+            assert (f" -{'l' if name[:2] == '--' else 's'} {name.lstrip('-')}" if shell == "fish" else name) in text
+        assert all(str(name) in text for name in action.choices or ())
 
 
 KNOWN = {**OWN, **VISIBLE, **WITHOUT_EFFECT}

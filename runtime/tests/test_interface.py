@@ -1,4 +1,4 @@
-"""Where interface hashes differ the error names the parts."""
+"""A document that does not fit its program is refused; `wallaroo diff` names the parts."""
 
 import json
 import re
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.errors import WORKER, RunError, other_interface
+from wallaroo_runtime.cli.main import main
+from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import load_application
-from wallaroo_runtime.program.interface_diff import explained
 
 PROGRAM = """
 import wallaroo
@@ -57,34 +57,14 @@ def edited(app: Path) -> Path:
 
 
 @pytest.mark.slow
-def test_a_document_that_was_changed_by_hand(app: Path) -> None:
-    assert refused(edited(app)) == (
+def test_a_document_that_was_changed_by_hand(app: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = edited(app)
+    assert refused(document) == (
         'W403 worker "main" hosts another application; its interface hash is HASH; the topology has HASH\n'
         "  at /workers/0/interface_hash\n"
-        f"  | from what {app} declares to the document:\n"
-        '  | max_message_bytes of source "reverse" (0/sources/0) was 16777216 and is 9\n'
-        '  | kind of step "reverse" (0/steps/0) was computation and is computation_multi\n'
         "  fix: emit the topology again with `wallaroo emit APP`, or start the program that emitted it"
     )
-
-
-@pytest.mark.slow
-def test_a_program_that_is_gone(app: Path) -> None:
-    path = edited(app)
-    app.unlink()
-    assert f"  | {app} does not say what it declares: {app} is not a Python file" in refused(path)
-
-
-@pytest.mark.slow
-def test_a_program_that_was_changed_after_its_document_was_emitted(app: Path) -> None:
-    topology = load_application(str(app), (), "", "").topology
-    app.write_text(PROGRAM.replace('name="reverse"', 'name="turn around"'))
-    error = RunError([other_interface("main", "a", "b")], WORKER)
-    assert str(explained(error, topology)) == (
-        'W403 worker "main" hosts another application; its interface hash is a; the topology has b\n'
-        f"  | from what {app} declares to the document:\n"
-        '  | name of step "reverse" (0/steps/0) was "turn around" and is "reverse"\n'
-        "  fix: emit the topology again with `wallaroo emit APP`, or start the program that emitted it"
-    )
-    other = RunError.of("R602", problem="was not found", reason="no `java` on PATH")
-    assert explained(other, topology).diagnostics == other.diagnostics
+    assert main(["diff", str(app), str(document)]) == 0
+    shown = capsys.readouterr().out
+    assert 'max_message_bytes of source "reverse" (0/sources/0) was 16777216 and is 9\n' in shown
+    assert 'kind of step "reverse" (0/steps/0) was computation and is computation_multi\n' in shown

@@ -16,13 +16,11 @@ COMMANDS = {
     "explain TOPOLOGY": "stages",
     "explain R615": "message",
     "graph TOPOLOGY": "text",
-    "graph TOPOLOGY --format dot": "text",
     "diff TOPOLOGY TOPOLOGY": "*",
     "status CHECKPOINT": "state",
     "ps": "*",
     "dead-letters ls CHECKPOINT": "*",
     "doctor": "what",
-    "gc --dry-run": "*",
 }
 
 

@@ -11,7 +11,7 @@ import pytest
 from support.valid_topology import VALID
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.peer.configuration import egress_request, gateway_request, gateway_sources
-from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
+from wallaroo_runtime.plan import NodeKind, compile_topology, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.program.application import check_runnable
 from wallaroo_runtime.service._proto import service_pb2 as pb
@@ -244,7 +244,6 @@ def test_explain_names_the_kinds() -> None:
     ):
         assert line in text.splitlines()
     assert 'n0_sources_0(["in0 kafka orders"])' in mermaid(topology)
-    assert '[label="in0 kafka orders", shape=oval]' in dot(topology)
 
 
 def compared(change: Callable[[Any], object], kind: str, steps: list[Any]) -> list[tuple[str, Impact]]:

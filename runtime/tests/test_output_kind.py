@@ -7,7 +7,7 @@ import pytest
 
 from support.valid_topology import VALID
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.plan import NodeKind, compile_topology, dot, explain, mermaid
+from wallaroo_runtime.plan import NodeKind, compile_topology, explain, mermaid
 from wallaroo_runtime.plan.change import Impact, compare
 from wallaroo_runtime.topology.load import load_document
 
@@ -58,7 +58,6 @@ def test_explain_graph_and_diff_have_outputs() -> None:
         compile_topology(topology, shuffle_partitions=1), topology
     )
     assert '    n0_steps_1>"alerts"]\n' in mermaid(topology)
-    assert '[label="alerts", shape=cds];' in dot(topology)
     less = outputs()
     del less["pipelines"][0]["steps"][5]
     less["pipelines"][0]["sinks"].pop()

@@ -22,7 +22,7 @@ OF_PROGRAMS = (
 )
 OF_FILES = ("send --host 127.0.0.1:9 --file {}", "complete {}", "restore {} new")
 OF_FOLDERS = ("test {}", "build {}", "new python {}/shop")
-WITHOUT = {"ps", "gc", "doctor", "completion", "gateway", "egress", "broker", "receive", "topics"}  # they read no path
+WITHOUT = {"ps", "doctor", "completion", "gateway", "egress", "broker", "receive", "topics"}  # they read no path
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +26,11 @@ def test_a_record_is_read_back_from_its_line(record: KafkaRecord) -> None:
     line = record_line(record)
     assert line.isprintable()
     assert parse_record(line) == record
+
+
+@given(RECORDS, st.text())
+def test_names_of_headers_do_nothing_to_a_terminal(record: KafkaRecord, name: str) -> None:
+    assert record_line(replace(record, headers=[(name, None)])).isprintable()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ import io
 import json
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -84,49 +83,6 @@ def test_a_message_never_continues_the_status_line(columns: int, events: list[st
             status = ""
         assert looked_at(seen) == [*expected, status[: columns - 3]]
         reporter.close()
-
-
-PRINTED = st.tuples(st.sampled_from(["stdout", "stderr"]), st.text("ab\n", max_size=6))
-Told = str | tuple[str, str]
-
-
-def told(event: Told, reporter: TextReporter, draw_again: Callable[[], None]) -> str:
-    """Let an event happen; returns what stays of it on the terminal."""
-    if isinstance(event, tuple):
-        name, text = event
-        print(text, end="", file=getattr(sys, name), flush=True)
-        return text
-    if event in ("turn", "progress"):
-        (draw_again() if event == "turn" else reporter.progress(SNAPSHOT))
-        return ""
-    (reporter.note("a note") if event == "note" else reporter.warn(FINDING))
-    return "a note\n" if event == "note" else f"{FINDING}\n"
-
-
-@settings(deadline=None)
-@given(st.integers(20, 130), st.lists(PRINTED | st.sampled_from(["turn", "progress", "note", "warn"]), max_size=20))
-def test_what_a_program_prints_never_continues_the_status_line(columns: int, events: list[Told]) -> None:
-    expected, status, is_drawn = "", "", False
-    with terminal(columns) as seen:
-        reporter = TextReporter()
-        with reporter.giving_way() as draw_again:
-            for event in events:
-                is_mid_line = bool(expected) and not expected.endswith("\n")
-                expected += "\n" if is_mid_line and event in ("note", "warn") else ""
-                expected += told(event, reporter, draw_again)
-                status = NUMBERS[: columns - 3] if event == "progress" else status
-                is_drawn = isinstance(event, str) and (not expected or expected.endswith("\n"))
-        assert "\n".join(looked_at(seen)) == expected + (status if is_drawn else "")
-        reporter.close()
-
-
-def test_a_prompt_has_a_line_of_its_own() -> None:
-    with terminal(60) as seen:
-        reporter = TextReporter()
-        with reporter.giving_way():
-            reporter.progress(SNAPSHOT)
-            sys.stdout.fileno()  # as `input` does before it writes to the terminal itself
-            assert looked_at(seen) == [""]
 
 
 def test_what_waits_for_sinks_is_in_the_status_line() -> None:

@@ -20,7 +20,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.uncommitted import repeated
+from wallaroo_runtime.checkpoint.uncommitted import between, delivered_of, next_of
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
@@ -204,10 +204,14 @@ def test_what_has_left_is_compared_with_the_first_frame_after_an_offset(port: in
         sequences.append(sequences[-1] + count)
         offsets.append(JournalReader(tmp_path / "journal").end().offset)
     small.close()
-    assert not any(repeated(tmp_path, offset) for offset in offsets)
+
+    def repeated(offset: int) -> range:
+        return between(next_of(tmp_path / "journal", offset), delivered_of(tmp_path / "outbox"))
+
+    assert not any(map(repeated, offsets))
     for last in sorted(source.sample(range(sequences[-1]), 5)):
         delivered(tmp_path, last, port)
-        found = [bool(repeated(tmp_path, offset)) for offset in offsets]
+        found = [bool(repeated(offset)) for offset in offsets]
         assert found == [sequence <= last for sequence in sequences[:-1]] + [False], last
 
 

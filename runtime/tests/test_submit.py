@@ -69,10 +69,7 @@ def test_client_mode_is_a_driver_on_this_machine(
     code, out, err = said(capsys, "app.tar.gz", *options, "--dry-run")
     assert (code, err) == (0, "")
     expected = module_command(sys.executable, "wallaroo_runtime.cli.start", "run", packed)
-    told, pasted = out.splitlines()
-    assert told.startswith(f"# The driver below starts Spark itself, with --master {MASTER} --conf ")
-    assert "--conf spark.driver.memory=2g" in told and "--conf 'spark.a=b c'" in told
-    assert shlex.split(pasted) == [
+    assert shlex.split(out) == [
         *expected,
         "--master",
         MASTER,

@@ -185,13 +185,7 @@ def test_visits_of_a_journal_use_up_sequences_and_are_no_messages(tmp_path: Path
     assert [header.count for header in found] == [1 if each else 3 for each in are_visits]
 
 
-@pytest.mark.parametrize(
-    ("options", "code"),
-    [((), "R733"), (("--metadata", "a", "--metadata-file", "b"), "R608"), (("--metadata-file", "none"), "R608")],
-)
-def test_the_command_says_why_nothing_is_visited(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], code: str
-) -> None:
+def test_the_command_says_why_nothing_is_visited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "application.json").write_text("{}")
-    assert main(["visit", str(tmp_path), "reset", *options]) in (1, 2)
-    assert code in capsys.readouterr().err
+    assert main(["visit", str(tmp_path), "reset"]) == 1
+    assert "R733" in capsys.readouterr().err

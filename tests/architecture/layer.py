@@ -21,8 +21,8 @@ IMPORTS: dict[str, set[str]] = {
         *("service", "storage", "system", "topology", "worker"),
     },
     "maintenance": {
-        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "monitor", "peer", "plan", "service"),
-        *("spark", "storage", "system", "topology"),
+        *("archive", "checkpoint", "durable", "errors", "gateway", "kafka", "peer", "plan", "service", "spark"),
+        *("storage", "system", "topology"),
     },
     # What PySpark jobs import.
     "dataframe": {"errors", "peer", "plan", "program", "spark", "storage", "topology", "worker"},
@@ -43,7 +43,7 @@ IMPORTS: dict[str, set[str]] = {
     "kafka": {"durable", "errors", "system"},
     "storage": {"durable", "errors", "service", "system"},
     "service": {"durable", "errors", "system"},
-    "program": {"archive", "durable", "errors", "plan", "system", "topology", "worker"},
+    "program": {"archive", "durable", "errors", "system", "topology", "worker"},
     "worker": {"archive", "errors", "system", "topology"},
     "archive": {"errors", "topology"},
     "plan": {"errors", "topology"},
@@ -78,6 +78,7 @@ ONLY_IN = {
     "grpc": {"egress", "gateway", "peer", "service", "storage", "worker"},
     "grpc_health": {"worker"},
     "prometheus_client": {"monitor"},
+    "shtab": {"cli"},
 }
 # What each room of the Python SDK may import of it, from top to bottom; the empty name is the package itself.
 LOWEST = {"component", "diagnostic", "message"}

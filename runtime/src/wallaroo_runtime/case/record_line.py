@@ -48,7 +48,7 @@ def record_line(record: KafkaRecord) -> str:
     """
     key = NOTHING if record.key is None else _word(record.key)
     value = NOTHING if record.value is None else _value(record.value)
-    headers = [f"{name}={_word(data or b'')}" for name, data in record.headers]
+    headers = [f"{_word(name.encode())}={_word(data or b'')}" for name, data in record.headers]
     return " ".join([_word(record.topic.encode()), key, value, *headers])
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from wallaroo_runtime.checkpoint.directory import MANIFEST, WORKERS
 from wallaroo_runtime.durable.file import disk_failure, refuse_links, user_name
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.system.disk import measure
 from wallaroo_runtime.system.lock import lock_directory
 
 LOCK = "driver.lock"
@@ -60,10 +59,6 @@ class HeldDirectory:
             RunError: R711 if there is a link.
         """
         refuse_links(self.path, [WORKERS])
-
-    def size(self) -> int:
-        """Return the total size of all files in the directory, in bytes."""
-        return measure(self.path)
 
     def clear(self) -> None:
         """Remove everything in the directory except the lock. Links are removed, not followed.

@@ -3,20 +3,10 @@
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
-from wallaroo_runtime.checkpoint.compatible import is_other_program
-from wallaroo_runtime.checkpoint.integrity import SparkFiles
-from wallaroo_runtime.checkpoint.manifest import Manifest, read_manifest
-from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.storage.journal.reader import JournalReader
 from wallaroo_runtime.storage.outbox.live_state import read_last
-from wallaroo_runtime.storage.outbox.log import Published, read_base
-from wallaroo_runtime.storage.progress import progress_in
-from wallaroo_runtime.storage.record_count import read_counted
-from wallaroo_runtime.topology.model import Topology
 
-Found = tuple[Diagnostic | None, str]
-ELSEWHERE = "its gateway or egress is remote: after a kill a run"
 PUBLISHED = (
     "these results stay; this program processes the messages of the micro-batch again, which changes its states but "
     "sends no results"
@@ -49,51 +39,6 @@ def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
     return Diagnostic.of("R754", batch=batch, kept=PUBLISHED if is_published else WRITTEN)
 
 
-def find_repeated(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    """Check, as a run does, whether a changed program would repeat results of a local checkpoint. Write nothing.
-
-    Args:
-        path: The checkpoint.
-        topology: The topology to continue with, which `safe_changes` accepts.
-        is_in_use: Whether a driver uses the checkpoint.
-
-    Returns:
-        The warning of a run (R754) or None, and a text about a check that only a run can do, or an empty text.
-
-    Raises:
-        RunError: R790 if a run would refuse the checkpoint, R698 if a file is damaged.
-    """
-    try:
-        return _found(path, topology, is_in_use=is_in_use)
-    except IsADirectoryError as error:
-        raise RunError.of("R698", what=error.filename or path, reason="a directory is where a file belongs") from error
-
-
-def _found(path: Path, topology: Topology, *, is_in_use: bool) -> Found:
-    manifest = read_manifest(path)
-    if not is_other_program(manifest.load(), topology):
-        return None, ""
-    if not manifest.is_realtime:
-        return (None, "") if is_in_use else _found_batch(path, manifest)
-    if manifest.services or is_in_use:
-        where = ELSEWHERE if manifest.services else "it is in use: stop it with Ctrl-C or SIGTERM; after a kill a run"
-        return None, f"{where} may refuse this change (R790)"
-    if offset := repeated(path, progress_in(LocalDirectory(path), f"{manifest.spark}/").offset):
-        raise refused(offset)
-    return None, ""
-
-
-def _found_batch(path: Path, manifest: Manifest) -> Found:
-    is_remote = "egress" in manifest.services
-    published = Published() if is_remote else Published.of(read_base(path / "outbox"))
-    written = read_counted(LocalDirectory(path)).written
-    files = SparkFiles(LocalDirectory(path), manifest.spark, published, manifest.rescaled, written=written)
-    if is_remote:
-        return None, f"{ELSEWHERE} may warn of delivered results (R754)" if files.pending() >= 0 else ""
-    batch = files.repeated()
-    return None if batch < 0 else repeated_batch(batch, is_published=batch <= published.batch), ""
-
-
 def delivered_of(outbox: Path) -> int:
     """Return the number (sequence) of the last message whose results a local outbox has sent; -1 if there is none.
 
@@ -124,18 +69,3 @@ def between(first: int, last: int) -> range:
         (range(3, 6), False, False)
     """
     return range(first, last + 1) if first >= 0 else range(0)
-
-
-def repeated(path: Path, offset: int) -> range:
-    """Return the messages of a local checkpoint that are not committed, up to the last one whose results were sent.
-
-    Nothing is written.
-
-    Args:
-        path: The checkpoint.
-        offset: The end of the committed input in the journal.
-
-    Raises:
-        RunError: R698 if journal or outbox is damaged.
-    """
-    return between(next_of(path / "journal", offset), delivered_of(path / "outbox"))

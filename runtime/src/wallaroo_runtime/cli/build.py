@@ -13,7 +13,6 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("build", help="make a worker binary of a Go program", description=__doc__)
     parser.add_argument("directory", metavar="DIR", help="directory of the Go program; only --init changes it")
     parser.add_argument("-o", "--output", metavar="BIN", help="the binary; default: next to the other builds")
-    parser.add_argument("--goarch", metavar="ARCH", help="processor to build for, e.g. arm64; default: this machine's")
     parser.add_argument(
         "--init",
         action="store_true",
@@ -32,10 +31,9 @@ def run(arguments: argparse.Namespace) -> int:
     directory = Path(arguments.directory)
     check_open(directory)
     if arguments.init:
-        if arguments.output or arguments.goarch:
-            option = "--output" if arguments.output else "--goarch"
-            raise wrong_usage(reason=f"--init builds nothing; {option} has no use", fix="leave one of the two out")
+        if arguments.output:
+            raise wrong_usage(reason="--init builds nothing; --output has no use", fix="leave one of the two out")
         init(directory)
         return 0
-    print(build(directory, Path(arguments.output) if arguments.output else None, goarch=arguments.goarch))
+    print(build(directory, Path(arguments.output) if arguments.output else None))
     return 0

@@ -15,13 +15,12 @@ from wallaroo_runtime.checkpoint.dead_letter import StoredLetter, find_letter, i
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json, print_result
 from wallaroo_runtime.console.reporter import printable
-from wallaroo_runtime.console.table import number, print_table, room, table, text
+from wallaroo_runtime.console.table import WHOLE, number, print_table, room, table, text
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.maintenance.prune_dead_letters import prune
 from wallaroo_runtime.maintenance.replay import Replay, read_marks
 from wallaroo_runtime.topology.dead_letter_text import record_words
 
-WHOLE = 24  # least width of times, ids and codes, which are not shortened
 COLUMNS = (
     text("id", 12, WHOLE),
     text("time", 24, WHOLE),
@@ -109,9 +108,7 @@ def _list(checkpoint: Path, arguments: argparse.Namespace) -> int:
     rows = (_row(letter, letter.id in marks) for letter in letters)
     first = list(itertools.islice(rows, 0 if room() is None else AHEAD))
     shown = table(COLUMNS, first)
-    for line in itertools.chain(shown.head(), *map(shown.lines, first)):
-        print(line)
-    for line in itertools.chain.from_iterable(map(shown.lines, rows)):
+    for line in itertools.chain([shown.head], map(shown.line, itertools.chain(first, rows))):
         print(line)
     return 0
 

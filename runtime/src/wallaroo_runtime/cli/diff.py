@@ -3,12 +3,10 @@
 Exit codes are like those of diff: 0 if a checkpoint of OLD can continue with NEW, 1 if it must be drained before, or
 cannot continue; 2 and 3 if a file cannot be read or is no correct topology. A change is `unknown` (exit code 0) if only
 a run can show whether new code reads the stored states. If OLD and NEW name the same program, OLD means its checkpoint.
-For a checkpoint that no run uses, the command also looks for the work that a drain would do, and for results that were
-sent but are not committed. A run would warn of these results (R754) or refuse NEW (R790).
+For a checkpoint that no run uses, the command also looks for the work that a drain would do.
 """
 
 import argparse
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,11 @@ from typing import Any
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.directory import MANIFEST, find_directory, running_directory, what_runs
 from wallaroo_runtime.checkpoint.manifest import read_manifest
-from wallaroo_runtime.checkpoint.uncommitted import find_repeated
 from wallaroo_runtime.cli.document import WHAT, add_app_options, is_document, read_topology, split_document
-from wallaroo_runtime.console.json_line import print_json, report
+from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.durable.directory import LocalDirectory
 from wallaroo_runtime.errors import RUN, RunError
-from wallaroo_runtime.monitor.endpoint import driver_of, is_served
+from wallaroo_runtime.monitor.endpoint import is_served
 from wallaroo_runtime.plan.change import Change, Impact, compare
 from wallaroo_runtime.plan.port import kept_ports
 from wallaroo_runtime.topology.model import Topology
@@ -66,11 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"{NAMES[change.impact]:<13} {change.text}")
         if not changes:
             print("nothing changed")
-    if any(change.impact > Impact.UNKNOWN for change in changes):
-        return RUN
-    if path is not None:
-        _tell_repeated(path, new, as_json=arguments.json)
-    return 0
+    return RUN if any(change.impact > Impact.UNKNOWN for change in changes) else 0
 
 
 def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) -> list[Change]:
@@ -90,14 +83,6 @@ def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) 
         replace(each, impact=impact, text=f"{each.text}; {text}") if each.impact is Impact.NEEDS_DRAIN else each
         for each in changes
     ]
-
-
-def _tell_repeated(path: Path, new: Topology, *, as_json: bool) -> None:
-    finding, note = find_repeated(path, new, is_in_use=driver_of(path) is not None)
-    if finding is not None:
-        report([finding], as_json)
-    if note and not as_json:
-        print(f"note: {note}", file=sys.stderr)
 
 
 def _is_program(name: str) -> bool:

@@ -42,6 +42,5 @@ EXAMPLES = {
     "wallaroo doctor": "wallaroo doctor",
     "wallaroo backup": "wallaroo backup shop shop.backup",
     "wallaroo restore": "wallaroo restore shop.backup",
-    "wallaroo gc": "wallaroo gc --dry-run",
     "wallaroo completion": "source <(wallaroo completion bash)",
 }

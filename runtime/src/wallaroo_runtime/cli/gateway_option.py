@@ -27,22 +27,14 @@ def remote_of(arguments: argparse.Namespace, conf: Mapping[str, str]) -> "Remote
         if name in gateways:
             what = f'source "{name}"' if name else "the sources"
             raise wrong_usage(reason=f"--gateway: {what} has two gateways", fix="give each one once")
-        gateways[name] = address_of("--gateway", address)
-    egress = address_of("--egress", arguments.egress) if arguments.egress else ""
-    return RemoteOptions(gateways, egress, *credentials_of(conf))
+        parse_address("--gateway", address)
+        gateways[name] = address
+    if arguments.egress:
+        parse_address("--egress", arguments.egress)
+    return RemoteOptions(gateways, arguments.egress, *credentials_of(conf))
 
 
 def credentials_of(conf: Mapping[str, str]) -> tuple[Path | None, Path | None]:
     """Return the files of the token and of the certificates from settings; None for a file that is not set."""
     token_file, authority = (Path(conf[name]) if name in conf else None for name in (TOKEN_FILE, AUTHORITY))
     return token_file, authority
-
-
-def address_of(option: str, text: str) -> str:
-    """Return the HOST:PORT of a service that an option names.
-
-    Raises:
-        RunError: T211 if the address is not valid.
-    """
-    parse_address(option, text)
-    return text

@@ -42,7 +42,7 @@ GROUPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
         "keep machines and checkpoints in order",
         "wallaroo backup shop shop.backup",
-        ("doctor", "backup", "restore", "gc", "completion"),
+        ("doctor", "backup", "restore", "completion"),
     ),
 )
 COMMANDS = tuple(command for _, _, commands in GROUPS for command in commands)

@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,7 +18,7 @@ from wallaroo_runtime.console import breakpoint as debugger
 from wallaroo_runtime.console.json_line import print_result, stdout_for_results
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.kafka.record import TopicRecord
+from wallaroo_runtime.kafka.record import record_json
 from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.server import MemoryServer
 from wallaroo_runtime.memory.start import start
@@ -41,7 +41,6 @@ class _Console:
 
     Attributes:
         stopped: The flag that signals set.
-        draw_again: Draws the status line again after output of user code.
         stdout: The stream for the records that sinks write.
         debugging: The handler of `breakpoint()`.
         records: The reader of records on standard input, which pauses while the debugger reads.
@@ -49,7 +48,6 @@ class _Console:
 
     reporter: JsonReporter | TextReporter
     stopped: RunStop
-    draw_again: Callable[[], None]
     stdout: TextIO
     debugging: debugger.Debugging = field(init=False)
     records: RecordInput | None = None
@@ -61,8 +59,8 @@ class _Console:
 
 @contextmanager
 def _console(reporter: JsonReporter | TextReporter, *, as_json: bool) -> Iterator[_Console]:
-    with stop_signals() as stopped, reporter.giving_way() as draw_again, stdout_for_results() as stdout:
-        console = _Console(reporter, stopped, draw_again, stdout)
+    with stop_signals() as stopped, stdout_for_results() as stdout:
+        console = _Console(reporter, stopped, stdout)
         with debugger.breakpoints(stopped.is_set, console.alone, has_terminal=not as_json) as console.debugging:
             yield console
 
@@ -113,10 +111,8 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
     reporter, stopped = console.reporter, console.stopped
 
     def show(record: KafkaRecord) -> None:
-        shown = TopicRecord(record.key, record.value, tuple(record.headers)).to_json()
-        with reporter.above():
-            values = {"topic": record.topic, **shown}
-            print_result(values, record_line(record), as_json=as_json, stream=console.stdout)
+        values = {"topic": record.topic, **record_json(record)}
+        print_result(values, record_line(record), as_json=as_json, stream=console.stdout)
 
     watch = LetterWatch()
 
@@ -144,7 +140,6 @@ async def _serve(run: MemoryRun, idle_s: float | None, console: _Console, *, as_
         await server.turn()
         if records is not None and _fed(server, records) and len(topics) == sum(1 for _ in run.topology.sources()):
             break
-        console.draw_again()
         now = time.monotonic()
         if now - reported_at >= PROGRESS_S:
             reported_at = now

@@ -6,9 +6,9 @@ from typing import Any
 
 from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.console.json_line import print_json
-from wallaroo_runtime.console.table import number, place, print_table, text
+from wallaroo_runtime.console.table import WHOLE, number, print_table, text
 
-COLUMNS = (number("pid", 8), text("application", 32), text("processes"), place("checkpoint"))
+COLUMNS = (number("pid", 8), text("application", 32), text("processes"), text("checkpoint", least=WHOLE))
 
 
 def add_parser(subparsers: Any) -> None:

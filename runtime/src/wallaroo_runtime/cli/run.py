@@ -143,7 +143,8 @@ def run(arguments: argparse.Namespace) -> int:
         refuse_arguments(arguments.parts)
     if arguments.watch:
         _check_watch(arguments)
-    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet, is_shared=arguments.debug)
+    is_shared = arguments.engine == "memory"
+    reporter = JsonReporter() if arguments.json else TextReporter(is_quiet=arguments.quiet, is_shared=is_shared)
     with closing(reporter):
         return _run(arguments, app, reporter)
 

@@ -13,7 +13,7 @@ from wallaroo_runtime.checkpoint.registry import running
 from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.console.json_line import print_json
 from wallaroo_runtime.console.reporter import printable
-from wallaroo_runtime.console.table import number, room, table, text, wrapped
+from wallaroo_runtime.console.table import number, table, text
 from wallaroo_runtime.errors import count
 
 NAME = 28
@@ -40,8 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(status)
     else:
-        width = room()
-        print("\n".join(each for line in lines(status) for each in wrapped(printable(line), width)))
+        print("\n".join(map(printable, lines(status))))
     return 0
 
 
@@ -110,9 +109,9 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
     names = labels(status["parts"])
     rows = [_cells(name, part) for name, part in zip(names, status["parts"], strict=True)]
     parts = table(PARTS, rows, indent=2, gap=1)
-    yield from parts.head()
+    yield parts.head
     for row, part in zip(rows, status["parts"], strict=True):
-        yield from parts.lines(row)
+        yield parts.line(row)
         yield from (f"    {name.replace('_', ' ')}: {part[name]:,}" for name in status["counters"] if part[name])
     if listed := ", ".join(f"{name} {pid}" for name, pid in processes(status).items()):
         yield f"processes: {listed}"
@@ -126,21 +125,18 @@ def _cells(name: str, part: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def labels(parts: Sequence[Mapping[str, str]]) -> list[str]:
-    """Return the label of each source, step and sink for a table. If names are equal, address or path is added.
+    """Return the label of each source, step and sink for a table. If labels would be equal, they end with the path.
 
     Example:
-        >>> labels([{"role": "sink", "name": "out", "place": at, "path": "0"} for at in ("127.0.0.1:1", "127.0.0.1:2")])
-        ['sink out 127.0.0.1:1', 'sink out 127.0.0.1:2']
+        >>> labels([{"role": "sink", "name": "out", "path": f"0/sinks/{number}"} for number in range(2)])
+        ['sink out 0/sinks/0', 'sink out 0/sinks/1']
     """
-    names = [f"{part['role']} {part['name']}" for part in parts]
-    shown = Counter(name[:NAME] for name in names)
-    places = Counter(part["place"] for part in parts)
-    columns = []
-    for name, part in zip(names, parts, strict=True):
-        place = part["place"]
-        mark = place if place and places[place] == 1 and len(place) <= NAME - len("source x ") else part["path"]
-        columns.append(name[:NAME] if shown[name[:NAME]] == 1 else f"{name[: NAME - 1 - len(mark)]} {mark}")
-    return columns
+    names = [f"{part['role']} {part['name']}"[:NAME] for part in parts]
+    counts, paths = Counter(names), [part["path"] for part in parts]
+    return [
+        name if counts[name] == 1 else f"{name[: NAME - 1 - len(path)]} {path}"
+        for name, path in zip(names, paths, strict=True)
+    ]
 
 
 def _last(status: Mapping[str, Any]) -> Iterator[str]:

@@ -103,12 +103,6 @@ def run(arguments: argparse.Namespace) -> int:
         driver = "wallaroo_runtime.cli.start", "run", str(Path(app).absolute())
         command = module_command(sys.executable, *driver, *tokens)
     if arguments.dry_run:
-        from wallaroo_runtime.spark.machine.settings import client_settings, is_local
-
-        if not in_cluster and not is_local(arguments.master):
-            pairs = (client_settings(arguments.master, location_of(arguments)) | conf).items()
-            settings = shlex.join(item for pair in pairs for item in ("--conf", "=".join(pair)))
-            print(f"# The driver below starts Spark itself, with --master {arguments.master} {settings}")
         print(shlex.join(command))
         return 0
     check_master(arguments.master)

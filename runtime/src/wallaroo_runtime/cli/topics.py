@@ -1,23 +1,26 @@
 """`wallaroo topics`: list, make and describe topics of Kafka, show their records, and write some.
 
-`tail` shows each record as PARTITION/OFFSET, key, value and headers. A tombstone is a record without a value, which
-deletes its key from a compacted topic. `emit` writes one record, or one for each line of stdin: KEY, a tab, VALUE, or
-a value alone.
+`tail` shows each record as PARTITION/OFFSET KEY VALUE HEADER=VALUE, with - for no key or value. A tombstone is a record
+without a value, which deletes its key from a compacted topic. `emit` writes one record, or one for each line of stdin:
+KEY, a tab, VALUE, or a value alone.
 """
 
 import argparse
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
+from wallaroo.message.kafka_record import KafkaRecord
+from wallaroo_runtime.case.record_line import record_line
 from wallaroo_runtime.cli.parser import Parser, whole, wrong_usage
 from wallaroo_runtime.console.json_line import print_json, print_result
 from wallaroo_runtime.console.table import number, print_table, text
 from wallaroo_runtime.errors import count
 from wallaroo_runtime.kafka.client import Cluster
-from wallaroo_runtime.kafka.record import PARTITIONERS, TopicRecord, emit, follow
+from wallaroo_runtime.kafka.record import PARTITIONERS, emit, follow, record_json
 from wallaroo_runtime.kafka.topic import MAX_PARTITIONS, Topic, create_topic, describe_topic, list_topics
 from wallaroo_runtime.system.stop import stop_event
 from wallaroo_runtime.topology.override import BROKERS as VARIABLE
@@ -89,14 +92,12 @@ def _add_tail(add: Any) -> None:
         metavar="P",
         help="only this partition",
     )
-    add("--uncommitted", action="store_true", help="also records that transactions have not committed")
 
 
 def _add_emit(add: Any) -> None:
     add("texts", nargs="*", metavar="KEY VALUE", help="or VALUE alone; default: lines of stdin")
     add("--tombstone", metavar="KEY", help="write a record of this key without a value")
     add("--header", type=_setting, action="append", default=[], metavar="NAME=VALUE", help="a header of each record")
-    add("--separator", default="\t", metavar="TEXT", help="between key and value of a line; default: a tab")
     chosen = "murmur2: as Kafka's own clients, default; fnv1a: as Goka"
     add("--partitioner", choices=sorted(PARTITIONERS), default="murmur2", help=chosen)
     add("--partition", type=whole(0, MAX_PARTITION), metavar="P", help="write to this partition")
@@ -178,12 +179,12 @@ def _tail(cluster: Cluster, arguments: argparse.Namespace) -> None:
         from_beginning=arguments.from_beginning or arguments.to_end,
         to_end=arguments.to_end,
         partitions=arguments.partition,
-        uncommitted=arguments.uncommitted,
         is_stopped=stopped.is_set,
         ready=ready,
     )
     for record in islice(records, arguments.number):
-        print_result(record.to_json(), str(record), as_json=arguments.json)
+        line = record_line(replace(record, topic=f"{record.partition}/{record.offset}"))
+        print_result(record_json(record), line, as_json=arguments.json)
 
 
 def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
@@ -200,7 +201,7 @@ def _emit(cluster: Cluster, arguments: argparse.Namespace) -> None:
     print_result(values, f"{count(total, 'record')} written to {arguments.topic}", as_json=arguments.json)
 
 
-def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:
+def _given(arguments: argparse.Namespace) -> Iterable[KafkaRecord]:
     """Return the records to write, from the command line or from stdin."""
     texts, headers = arguments.texts, tuple((name, value.encode()) for name, value in arguments.header)
     if len(texts) > 2 or (texts and arguments.tombstone is not None):
@@ -210,10 +211,11 @@ def _given(arguments: argparse.Namespace) -> Iterable[TopicRecord]:
         )
         raise wrong_usage(reason=reason, fix=fix)
     if arguments.tombstone is not None:
-        return [TopicRecord(_octets(arguments.tombstone), None, headers)]
+        return [KafkaRecord(key=_octets(arguments.tombstone), headers=headers)]
     if texts:
-        return [TopicRecord(_octets(texts[0]) if len(texts) == 2 else None, _octets(texts[-1]), headers)]
-    return _lines(arguments.separator.encode(), headers)
+        key = _octets(texts[0]) if len(texts) == 2 else None
+        return [KafkaRecord(key=key, value=_octets(texts[-1]), headers=headers)]
+    return _lines(headers)
 
 
 def _octets(text: str) -> bytes:
@@ -221,7 +223,7 @@ def _octets(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def _lines(separator: bytes, headers: tuple[tuple[str, bytes], ...]) -> Iterator[TopicRecord]:
+def _lines(headers: tuple[tuple[str, bytes], ...]) -> Iterator[KafkaRecord]:
     for line in sys.stdin.buffer:
-        first, sign, rest = line.rstrip(b"\r\n").partition(separator) if separator else (line.rstrip(b"\r\n"), b"", b"")
-        yield TopicRecord(first if sign else None, rest if sign else first, headers)
+        first, sign, rest = line.rstrip(b"\r\n").partition(b"\t")
+        yield KafkaRecord(key=first if sign else None, value=rest if sign else first, headers=headers)

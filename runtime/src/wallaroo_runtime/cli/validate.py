@@ -20,7 +20,6 @@ def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser("validate", help="check a topology or an application", description=__doc__)
     parser.add_argument("file", metavar="FILE|APP", help=WHAT)
     add_app_options(parser)
-    parser.add_argument("--hash", action="store_true", help="print the interface hash that workers of FILE must have")
     parser.add_argument("--json", action="store_true", help="print a JSON object, or one a line for each finding")
 
 
@@ -44,17 +43,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     topology = read_topology(arguments.file, arguments)
     compile_topology(topology, shuffle_partitions=1)
-    expected = interface_hash(topology)
-    if not arguments.hash:
-        check_interface(topology)
+    check_interface(topology)
     parts = {"source": topology.sources(), "step": topology.steps(), "sink": topology.sinks()}
     counts = {noun: sum(1 for _ in items) for noun, items in parts.items()}
     if arguments.json:
         numbers = {f"{noun}s": number for noun, number in counts.items()}
-        report = {"application": topology.name, **numbers, "interface_hash": expected}
+        report = {"application": topology.name, **numbers, "interface_hash": interface_hash(topology)}
         print_json(report)
-    elif arguments.hash:
-        print(expected)
     else:
         text = ", ".join(count(number, noun) for noun, number in counts.items())
         print(f'application "{topology.name}" is correct: {text}')

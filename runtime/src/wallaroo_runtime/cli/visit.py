@@ -7,16 +7,15 @@ the application is killed meanwhile.
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.conf import conf_of
-from wallaroo_runtime.cli.gateway_option import address_of, credentials_of
-from wallaroo_runtime.cli.parser import wrong_usage
+from wallaroo_runtime.cli.gateway_option import credentials_of
 from wallaroo_runtime.console.json_line import print_result
-from wallaroo_runtime.errors import USAGE, RunError, count
+from wallaroo_runtime.errors import count
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
+from wallaroo_runtime.topology.override import parse_address
 
 if TYPE_CHECKING:
     from wallaroo_runtime.service.endpoint import Service
@@ -28,8 +27,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or application; not used with --gateway")
     add("name", metavar="NAME", help="of the visit, as the state computation names it")
-    add("--metadata", metavar="TEXT", help="text for the visitors; as UTF-8")
-    add("--metadata-file", metavar="FILE", help="the same, from a file")
+    add("--metadata", metavar="TEXT", default="", help='text for the visitors, e.g. "$(cat FILE)"')
     add("--wait", action="store_true", help="wait until it is processed, and say how many keys were visited")
     add("--gateway", metavar="H:P", help="ask this gateway, of a run with remote gateways")
     what = f"its {TOKEN_FILE} and {AUTHORITY}, as of `run`"
@@ -41,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Request a visit. If `--wait` is given, wait for the result."""
     from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late import: gRPC takes long to import
 
-    metadata = _metadata(arguments)
+    metadata = arguments.metadata.encode("utf-8", "surrogateescape")
     with _gateway(arguments) as service:
         number = ask(service, arguments.name, metadata)
         done = wait(service, arguments.name, number) if arguments.wait else None
@@ -68,18 +66,6 @@ def told(name: str, visited: Any, *, is_done: bool) -> str:
     return f'visit "{name}": {count(visited.keys, "key")}{dead if visited.failed else ""}'
 
 
-def _metadata(arguments: argparse.Namespace) -> bytes:
-    if arguments.metadata is not None and arguments.metadata_file is not None:
-        raise wrong_usage(reason="--metadata and --metadata-file exclude each other", fix="give one of the two")
-    if arguments.metadata_file is None:
-        return str(arguments.metadata or "").encode("utf-8", "surrogateescape")
-    try:
-        return Path(arguments.metadata_file).read_bytes()
-    except OSError as error:
-        reason = f"{arguments.metadata_file} cannot be read; {error.strerror or error}"
-        raise RunError.of("R608", USAGE, reason=reason, fix="give another --metadata-file") from error
-
-
 @contextmanager
 def _gateway(arguments: argparse.Namespace) -> Iterator["Service"]:
     from wallaroo_runtime.peer.local import local_service
@@ -93,6 +79,6 @@ def _gateway(arguments: argparse.Namespace) -> Iterator["Service"]:
         with local_service(checkpoint, "gateway") as service:
             yield service
         return
-    address = address_of("--gateway", arguments.gateway)
-    options = RemoteOptions({"": address}, "", *credentials_of(conf_of(arguments.conf)))
-    yield options.service("gateway", address)
+    parse_address("--gateway", arguments.gateway)
+    options = RemoteOptions({"": arguments.gateway}, "", *credentials_of(conf_of(arguments.conf)))
+    yield options.service("gateway", arguments.gateway)

@@ -1,8 +1,8 @@
 """Shows the progress of a run on stderr: for people, or as JSON. Only records of sinks go to stdout."""
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ class TextReporter:
 
     Args:
         is_quiet: Whether to hide the status line and the output of workers.
-        is_shared: Whether a debugger uses the terminal: its prompt is the last line, and workers print directly.
+        is_shared: Whether user code of this process, or a debugger, uses the terminal. Then there is no status line.
     """
 
     def __init__(self, *, is_quiet: bool = False, is_shared: bool = False) -> None:
@@ -80,15 +80,6 @@ class TextReporter:
         elif self._line is not None:
             self._line.show(text)
 
-    @contextmanager
-    def giving_way(self) -> Iterator[Callable[[], None]]:
-        """Let user code in this process print in the block. Yield a function that draws the status line again."""
-        if self._line is None:
-            yield nothing
-            return
-        with self._line.giving_way():
-            yield self._line.draw_again
-
     def close(self) -> None:
         """Remove the status line."""
         if self._line is not None:
@@ -97,10 +88,6 @@ class TextReporter:
     def above(self) -> AbstractContextManager[None]:
         """Return a context in which the status line is hidden, so that the caller can print lines."""
         return nullcontext() if self._line is None else self._line.above()
-
-
-def nothing() -> None:
-    """Do nothing. If there is no status line, this function takes the place of `StatusLine.draw_again`."""
 
 
 def printable(text: str) -> str:

@@ -4,9 +4,9 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TextIO, cast
+from typing import TextIO
 
 ERASE = "\r\x1b[2K"
 COLUMNS = 80  # if a terminal does not report its width
@@ -26,7 +26,7 @@ class StatusLine:
 
     def __init__(self) -> None:
         self._lock, self._text, self._since = threading.RLock(), "", 0.0
-        self._terminal, self._is_drawn, self._is_mid_line = sys.stderr, False, False
+        self._terminal, self._is_drawn = sys.stderr, False
         self._ticker: threading.Thread | None = None
 
     def show(self, text: str, *, is_timed: bool = False) -> None:
@@ -50,36 +50,9 @@ class StatusLine:
         """Hide the status line in the block, while other lines are printed."""
         with self._lock:
             self._erase()
-            self._end_line()
             try:
                 yield
             finally:
-                self._draw()
-
-    @contextmanager
-    def giving_way(self) -> Iterator[None]:
-        """Let user code in this process print in the block. Each print hides the status line until `draw_again`.
-
-        The line is not drawn again after a print, because the user may be typing the answer to a printed question.
-        """
-        before = sys.stdout, sys.stderr
-        wrapped = (cast(TextIO, _GivingWay(stream, self)) if stream.isatty() else stream for stream in before)
-        sys.stdout, sys.stderr = wrapped
-        try:
-            yield
-        finally:
-            sys.stdout, sys.stderr = before
-
-    def give_way(self, text: str = "") -> None:
-        """Hide the status line, because user code is about to print a text."""
-        with self._lock:
-            self._erase()
-            self._is_mid_line = not text.endswith("\n") if text else self._is_mid_line
-
-    def draw_again(self) -> None:
-        """Draw the status line again if it is hidden, unless user code has printed a line without its end."""
-        with self._lock:
-            if not (self._is_drawn or self._is_mid_line):
                 self._draw()
 
     def _tick(self) -> None:
@@ -94,45 +67,13 @@ class StatusLine:
             print(ERASE, end="", file=self._terminal, flush=True)
         self._is_drawn = False
 
-    def _end_line(self) -> None:
-        """End the line that user code has begun, so that a message does not continue it."""
-        if self._is_mid_line:
-            sys.stdout.flush()
-            print(file=self._terminal, flush=True)
-        self._is_mid_line = False
-
     def _draw(self) -> None:
-        if not self._text or self._is_mid_line:
+        if not self._text:
             return
         seconds = int(time.monotonic() - self._since) if self._since else 0
         text = f"{self._text}  {seconds} s" if seconds else self._text
         print(f"{ERASE}{text[: terminal_width(self._terminal) - LEFT]}", end="", file=self._terminal, flush=True)
         self._is_drawn = True
-
-
-class _GivingWay:
-    """Wraps stdout or stderr while user code may print: each write first hides the status line.
-
-    Args:
-        stream: The original stream.
-    """
-
-    def __init__(self, stream: TextIO, line: StatusLine) -> None:
-        self._stream, self._line = stream, line
-
-    def write(self, text: str) -> int:
-        """Write a text, and hide the status line."""
-        self._line.give_way(text)
-        return self._stream.write(text)
-
-    def writelines(self, texts: Iterable[str]) -> None:
-        """Write texts, and hide the status line."""
-        for text in texts:
-            self.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        self._line.give_way()
-        return getattr(self._stream, name)
 
 
 def terminal_width(stream: TextIO) -> int:

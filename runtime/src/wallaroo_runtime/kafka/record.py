@@ -3,11 +3,10 @@
 import base64
 import secrets
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from wallaroo.message.kafka_record import too_large
+from wallaroo.message.kafka_record import KafkaRecord, too_large
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.kafka.client import ANSWER_S, MOST_RECEIVED, Cluster
 from wallaroo_runtime.kafka.offset import check_partitions
@@ -18,53 +17,16 @@ READ_S, READ_RECORDS = 0.2, 500
 PARTITIONERS = {"murmur2": "murmur2_random", "fnv1a": "fnv1a_random", "random": "random"}
 
 
-@dataclass(frozen=True, slots=True)
-class TopicRecord:
-    """A record of a topic. A value of None is a tombstone, which deletes the key in a compacted topic."""
-
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...] = ()
-    partition: int = 0
-    offset: int = 0
-    timestamp_ms: int | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        r"""Return the record as JSON. Bytes that are not UTF-8 are in base64, under a name with `_base64`.
-
-        Example:
-            >>> TopicRecord(b"k", b"\xff").to_json()["value_base64"]
-            '/w=='
-        """
-        headers = [{"name": name, **_json("value", value)} for name, value in self.headers]
-        position = {"partition": self.partition, "offset": self.offset, "timestamp_ms": self.timestamp_ms}
-        return {**position, **_json("key", self.key), **_json("value", self.value), "headers": headers}
-
-    def __str__(self) -> str:
-        """Return the record as a line for people.
-
-        Example:
-            >>> print(TopicRecord(b"ann", b"3", (("via", b"web"),), 1, 7))
-            1/7  ann  3  [via=web]
-            >>> print(TopicRecord(None, None))
-            0/0  (no key)  (tombstone)
-        """
-        position = f"{self.partition}/{self.offset}"
-        headers = ", ".join(f"{printable(name.encode())}={printable(value or b'')}" for name, value in self.headers)
-        key = "(no key)" if self.key is None else printable(self.key)
-        value = "(tombstone)" if self.value is None else printable(self.value)
-        return "  ".join([position, key, value] + ([f"[{headers}]"] if headers else []))
-
-
-def printable(data: bytes) -> str:
-    r"""Return bytes as text without control characters for a terminal.
+def record_json(record: KafkaRecord) -> dict[str, Any]:
+    r"""Return a record as JSON. Bytes that are not UTF-8 are in base64, under a name with `_base64`.
 
     Example:
-        >>> printable("née".encode()), printable(b"a\x1b[2J\xff")
-        ('née', 'a\\x1b[2J\\xff')
+        >>> record_json(KafkaRecord(key=b"k", value=b"\xff"))["value_base64"]
+        '/w=='
     """
-    text = data.decode("utf-8", "backslashreplace")
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+    headers = [{"name": name, **_json("value", value)} for name, value in record.headers]
+    position = {"partition": record.partition, "offset": record.offset, "timestamp_ms": record.timestamp_ms}
+    return {**position, **_json("key", record.key), **_json("value", record.value), "headers": headers}
 
 
 def _json(name: str, data: bytes | None) -> dict[str, str | None]:
@@ -81,17 +43,15 @@ def follow(
     from_beginning: bool,
     to_end: bool = False,
     partitions: Iterable[int] = (),
-    uncommitted: bool = False,
     is_stopped: Callable[[], bool] = lambda: False,
     ready: Callable[[], None] = lambda: None,
-) -> Iterator[TopicRecord]:
+) -> Iterator[KafkaRecord]:
     """Yield records of a topic. Records of one partition are in order.
 
     Args:
         from_beginning: Whether to begin with the first records; otherwise with records that arrive from now on.
         to_end: Whether to end at the present end of the topic; otherwise waits for further records.
         partitions: Numbers of the partitions to read; empty for all.
-        uncommitted: Whether to include records of transactions that are not committed, or were aborted.
         ready: Is called as soon as every record that arrives from then on will be read.
 
     Raises:
@@ -107,7 +67,7 @@ def follow(
         "enable.auto.commit": False,
         "enable.partition.eof": True,
         "receive.message.max.bytes": MOST_RECEIVED,
-        "isolation.level": "read_uncommitted" if uncommitted else "read_committed",
+        "isolation.level": "read_committed",
     }
     with cluster.translated():
         consumer = kafka.Consumer(settings)
@@ -127,21 +87,21 @@ def follow(
             consumer.close()
 
 
-def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[TopicRecord]:
+def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) -> Iterator[KafkaRecord]:
     """Yield records until `ends` partitions are read to their ends; for `ends` 0, until `is_stopped` returns True."""
     ended: set[int] = set()
     while not is_stopped():
         for message in consumer.consume(READ_RECORDS, READ_S):
             error = message.error()
             if error is None:
-                kind, timestamp = message.timestamp()
-                yield TopicRecord(
+                yield KafkaRecord(
+                    message.topic(),
                     message.key(),
                     message.value(),
                     tuple(message.headers() or ()),
+                    message.timestamp()[1],
                     message.partition(),
                     message.offset(),
-                    None if kind == kafka.TIMESTAMP_NOT_AVAILABLE else timestamp,
                 )
             elif error.code() == kafka.KafkaError._PARTITION_EOF:
                 ended.add(message.partition())
@@ -154,7 +114,7 @@ def _read(kafka: Any, consumer: Any, ends: int, is_stopped: Callable[[], bool]) 
 def emit(
     cluster: Cluster,
     topic: str,
-    records: Iterable[TopicRecord],
+    records: Iterable[KafkaRecord],
     *,
     partitioner: str = "murmur2",
     partition: int | None = None,

@@ -18,7 +18,7 @@ from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.frame import FRAMED, PLAIN
-from wallaroo.message.kafka_record import connection_settings
+from wallaroo.message.kafka_record import KafkaRecord, connection_settings
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo_runtime.checkpoint.dead_letter import FOLDER, StoredLetter
 from wallaroo_runtime.checkpoint.directory import MANIFEST
@@ -29,7 +29,7 @@ from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.framing import KINDS, framer, misfit
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.frame import ORIGIN_KEY_BYTES
-from wallaroo_runtime.kafka.record import TopicRecord, emit
+from wallaroo_runtime.kafka.record import emit
 from wallaroo_runtime.service.attachment import ATTACHMENT_FILE, Attachment
 from wallaroo_runtime.storage.outbox.sink_record import whole_record
 from wallaroo_runtime.system.lock import TRY, take_lock
@@ -95,7 +95,7 @@ class _Block:
 
     ids: list[str] = field(default_factory=list)
     data: bytearray = field(default_factory=bytearray)
-    records: list[TopicRecord] = field(default_factory=list)
+    records: list[KafkaRecord] = field(default_factory=list)
     size: int = 0
 
 
@@ -271,12 +271,12 @@ def _obstacle_of_record(letter: pb.DeadLetter, source: ReplaySource) -> str:
     return ""
 
 
-def _record_of(letter: pb.DeadLetter, source: ReplaySource) -> TopicRecord:
+def _record_of(letter: pb.DeadLetter, source: ReplaySource) -> KafkaRecord:
     """Return the Kafka record to send for a dead letter. It has headers only if the source takes whole records."""
     if not source.takes_records:
-        return TopicRecord(letter.origin.key or None, letter.input)
+        return KafkaRecord(key=letter.origin.key or None, value=letter.input)
     record = whole_record(letter.input)
-    return TopicRecord(record.key, record.value, tuple(record.headers))
+    return KafkaRecord(key=record.key, value=record.value, headers=tuple(record.headers))
 
 
 def _listening(checkpoint: Path) -> dict[int, tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 from wallaroo_runtime.plan.compile import compile_topology
 from wallaroo_runtime.plan.explain import explain
-from wallaroo_runtime.plan.graph import dot, mermaid
+from wallaroo_runtime.plan.graph import mermaid
 from wallaroo_runtime.plan.plan import Node, NodeKind, Plan, Stage
 
-__all__ = ["Node", "NodeKind", "Plan", "Stage", "compile_topology", "dot", "explain", "mermaid"]
+__all__ = ["Node", "NodeKind", "Plan", "Stage", "compile_topology", "explain", "mermaid"]

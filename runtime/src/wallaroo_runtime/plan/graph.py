@@ -1,4 +1,4 @@
-"""Draws a topology as text for Mermaid or Graphviz."""
+"""Draws a topology as text for Mermaid."""
 
 from collections.abc import Iterator
 
@@ -19,22 +19,6 @@ def mermaid(topology: Topology) -> str:
     for source, target, shuffles in edges_of(topology):
         lines.append(f"  {_id(source)} {'==>' if shuffles else '-->'} {_id(target)}")
     return "\n".join(lines) + "\n"
-
-
-def dot(topology: Topology) -> str:
-    """Return the graph in Graphviz's language. A bold edge is a shuffle by key."""
-    lines = [f"digraph {_dot_text(topology.name)} {{", "  rankdir=LR;"]
-    for number, pipeline in enumerate(topology.pipelines):
-        lines += [f"  subgraph cluster_{number} {{", f"    label={_dot_text(pipeline.name)};"]
-        for part in _parts(pipeline):
-            shape = "oval" if not isinstance(part, Step) else "cylinder" if part.state else "box"
-            if part.kind == "output":
-                shape = "cds"
-            lines.append(f"    {_id(part.path)} [label={_dot_text(_label(part))}, shape={shape}];")
-        lines.append("  }")
-    for source, target, shuffles in edges_of(topology):
-        lines.append(f"  {_id(source)} -> {_id(target)}{' [style=bold]' if shuffles else ''};")
-    return "\n".join([*lines, "}"]) + "\n"
 
 
 def _parts(pipeline: Pipeline) -> Iterator[Part]:
@@ -68,7 +52,3 @@ def _id(path: str) -> str:
 def _mermaid_text(text: str) -> str:
     # The only escapes inside quotes are HTML entities with # instead of &.
     return text.replace("#", "#35;").replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
-
-
-def _dot_text(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

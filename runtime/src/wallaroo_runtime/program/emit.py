@@ -17,7 +17,7 @@ from wallaroo.emit.program import other_wallaroo
 from wallaroo_runtime.errors import TOPOLOGY, WORKER, RunError
 from wallaroo_runtime.program.app import App, AppKind
 from wallaroo_runtime.program.library import find_library, join_libraries, library_alone
-from wallaroo_runtime.system.child import end_group, endable
+from wallaroo_runtime.system.child import end_group
 from wallaroo_runtime.system.process import dying_with_parent
 from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES
 from wallaroo_runtime.worker.launch import status_text
@@ -157,8 +157,7 @@ def _run(command: Sequence[str], args: Sequence[str], file: Path, path: str) -> 
         fix = "build it again with `wallaroo build DIR`"
         raise RunError.of("W404", WORKER, path=command[0], reason=err.strerror or str(err), fix=fix) from err
     try:
-        with endable(child):
-            status = child.wait(DEADLINE_S)
+        status = child.wait(DEADLINE_S)
     except subprocess.TimeoutExpired:
         reason = f"{path} gave no topology within {DEADLINE_S:g} s"
         fix = "look for an endless loop in its setup"

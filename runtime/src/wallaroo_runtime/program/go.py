@@ -10,7 +10,6 @@ from tempfile import TemporaryDirectory
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.errors import WORKER, RunError
-from wallaroo_runtime.system.child import endable
 
 BUILD_SECONDS = 600
 NOTE_SECONDS = 10
@@ -39,7 +38,6 @@ def run_go(command: list[str], directory: Path, environment: dict[str, str]) -> 
             subprocess.Popen(
                 command, cwd=directory, env={"GOTMPDIR": work, **environment}, stdout=pipe, stderr=pipe, text=True
             ) as process,
-            endable(process),
         ):
             output, errors = _finished(process)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -2,6 +2,7 @@
 
 import socket
 import threading
+from concurrent.futures import Future
 from contextlib import ExitStack, closing
 from dataclasses import replace
 
@@ -12,11 +13,10 @@ from wallaroo_runtime.program.application import Application, load_application
 from wallaroo_runtime.program.watched import ProgramFiles
 from wallaroo_runtime.run.check import check_application, check_continues
 from wallaroo_runtime.run.end_condition import EndCondition
-from wallaroo_runtime.run.options import RunOptions
+from wallaroo_runtime.run.options import AppOptions, RunOptions
 from wallaroo_runtime.run.run import LOOK_S, STOPPED, RunEnd, run_once
 from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, stop_signals
 from wallaroo_runtime.run.snapshot import Reporter
-from wallaroo_runtime.system.child import Children
 
 TRYING, CHANGED, KEPT, WAITING = "trying", "changed", "kept", "waiting"
 WAIT = "waiting for a change of the program"
@@ -47,8 +47,6 @@ def execute_watched(options: RunOptions, reporter: Reporter) -> int:
             if not stopped.ended_start(error):
                 raise
             reporter.event(STOPPED, BROKEN_OFF)
-        finally:
-            program.close()
         return 0 if program.was_ready or not stopped.is_set() else stopped.exit_code
 
 
@@ -72,34 +70,18 @@ def _run_once(options: RunOptions, reporter: Reporter, program: "WatchedProgram"
     return program.loaded is not None and not stopped.is_set()
 
 
-class Loading(threading.Thread):
-    """Loads a program in a thread while the run goes on. `end` ends the load early.
+def _loading(app: AppOptions) -> "Future[Application]":
+    """Begin to load a program in a thread, while the run goes on."""
+    future: Future[Application] = Future()
 
-    Attributes:
-        application: The loaded application.
-        error: Error with which the program cannot be loaded.
-    """
-
-    def __init__(self, options: RunOptions) -> None:
-        super().__init__(name="loading", daemon=True)
-        self._options, self._children = options, Children()
-        self.application: Application | None = None
-        self.error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        """Load the program."""
-        app = self._options.app
-        self._children.watch()
+    def load() -> None:
         try:
-            self.application = load_application(app.name, app.args, app.inputs, app.outputs)
+            future.set_result(load_application(app.name, app.args, app.inputs, app.outputs))
         except Exception as error:
-            self.error = error  # the main thread of the run raises or reports this error
+            future.set_exception(error)  # the main thread of the run raises or reports this error
 
-    def end(self) -> None:
-        """End the load at once, because its result is not needed."""
-        self._children.end()
-        self.join()
+    threading.Thread(target=load, name="loading", daemon=True).start()
+    return future
 
 
 class WatchedProgram:
@@ -118,7 +100,7 @@ class WatchedProgram:
     def __init__(self, options: RunOptions, reporter: Reporter) -> None:
         self._options, self._reporter = options, reporter
         self._files = ProgramFiles(options.app.name)
-        self._loading: Loading | None = None
+        self._loading: Future[Application] | None = None
         self.loaded: Application | None = None
         self.was_ready = self.was_opened = False
 
@@ -141,30 +123,28 @@ class WatchedProgram:
         return True
 
     def _has_loaded(self) -> bool:
-        """Return whether a changed program was loaded. A further change ends the load in progress and begins another.
+        """Return whether a changed program was loaded. A further change begins another load.
 
         Raises:
             RunError: The changed program cannot be run.
         """
         if self._files.have_changed():
-            self.close()
             self._reporter.doing(TRYING, "trying the changed program", is_shared=True)
-            self._loading = Loading(self._options)
-        if self._loading is None or self._loading.is_alive():
+            self._loading = _loading(self._options.app)
+        if self._loading is None or not self._loading.done():
             return False
         done, self._loading = self._loading, None
-        application = _runnable(done)
+        application = done.result()
+        # Imported late: pyspark takes a second to import.
+        from wallaroo_runtime.spark.session import running_session
+        from wallaroo_runtime.spark.source.kafka import check_connector
+
+        check_connector(running_session(), application.topology)
         check_application(self._options, application)
         if self.was_opened or not self._options.checkpoint.fresh:
             check_continues(self._options, application)
         self.loaded = application
         return True
-
-    def close(self) -> None:
-        """End the load in progress."""
-        if self._loading is not None:
-            self._loading.end()
-        self._loading = None
 
     def cannot_help(self, error: RunError) -> bool:
         """Return whether no change of the program can fix an error, e.g. because Spark has ended."""
@@ -182,22 +162,6 @@ class WatchedProgram:
             except RunError as error:
                 self._reporter.event(WAITING, WAIT, error.diagnostics)
         return False
-
-
-def _runnable(loading: Loading) -> Application:
-    """Return the loaded application, if the running Spark can run it.
-
-    Raises:
-        RunError: The application was not loaded, or Spark cannot run it.
-    """
-    if loading.error is not None:
-        raise loading.error
-    assert loading.application is not None
-    from wallaroo_runtime.spark.session import running_session
-    from wallaroo_runtime.spark.source.kafka import check_connector
-
-    check_connector(running_session(), loading.application.topology)
-    return loading.application
 
 
 def _with_lasting_page(options: RunOptions) -> RunOptions:

@@ -19,7 +19,6 @@ from wallaroo_runtime.peer.configuration import open_sources
 from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.program.application import Application, load_application, unused_addresses
 from wallaroo_runtime.program.attach import attached
-from wallaroo_runtime.program.interface_diff import explaining
 from wallaroo_runtime.run.check import check_application
 from wallaroo_runtime.run.end_condition import EndCondition, ends_of
 from wallaroo_runtime.run.flow import Flow
@@ -256,9 +255,8 @@ def _start(
     check_setups(options, application)
     check()
     if java is not None and options.runs_code_here and application.archive is None:
-        with explaining(topology):
-            specs = local_specs(topology, logs, options.bounds.state_cache_bytes, options.spark.worker_python)
-            start_early(specs, plan, java.process.pid)
+        specs = local_specs(topology, logs, options.bounds.state_cache_bytes, options.spark.worker_python)
+        start_early(specs, plan, java.process.pid)
     session = wait_session()
     (ending.spark or stack).callback(stop_session, session)
     for opened in open_cluster(session.sparkContext.getConf()):
@@ -289,7 +287,6 @@ def _start(
         available_now=options.available_now,
     )
     with (
-        explaining(topology),
         needing_java(logs / "spark.log"),
         waiting_for_executors(options.spark.master, logs / "spark.log", reporter.note),
     ):

@@ -30,13 +30,12 @@ def start_over(
         RunError: R603 if the checkpoint is of another application; then nothing is removed. Errors of the directory.
     """
     contents = _found(LocalDirectory(place.path) if isinstance(place, HeldDirectory) else place, name)
-    size = place.size() if contents else 0
     check()
     if isinstance(place, HeldDirectory):
         stop_left_behind(place.path)
         check()
     if contents:
-        reporter.note(f"--fresh removes {contents}, {size:,} bytes")
+        reporter.note(f"--fresh removes {contents}")
     if not isinstance(place, HeldDirectory):
         place.remove(MANIFEST)  # first, as in `HeldDirectory.clear`: some file systems remove one file after the other
     place.clear()

@@ -5,7 +5,6 @@ import resource
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
@@ -23,8 +22,6 @@ LIMITS = (
     ("open files", resource.RLIMIT_NOFILE, 1024, 512, "-n"),
     ("processes", resource.RLIMIT_NPROC, 512, 256, "-u"),  # this limit counts threads, of which Java has some hundred
 )
-STARTED = 128  # the least number of threads that a run starts, on a machine with few processors
-_CONTAINERS = "/proc/self/cgroup"
 
 
 class MachineFinding(NamedTuple):
@@ -83,9 +80,6 @@ def limits() -> Iterator[MachineFinding]:
     """Check the limits of the shell in which the user has started this process."""
     for what, number, good, least, letter in LIMITS:
         soft, hard = (limit if limit != resource.RLIM_INFINITY else 1 << 62 for limit in resource.getrlimit(number))
-        if number == resource.RLIMIT_NPROC and (full := _few_left(soft)):
-            yield full
-            continue
         if soft >= good:
             yield MachineFinding(what, f"limit {soft}" if soft < 1 << 62 else "limit unlimited")
             continue
@@ -93,42 +87,6 @@ def limits() -> Iterator[MachineFinding]:
         is_bound = number != resource.RLIMIT_NPROC or os.geteuid() != 0
         reason = f"the limit is {soft}; at least {good} are good"
         yield lacks(what, reason, fix, needed=hard < least and is_bound)
-
-
-def _few_left(limit: int) -> MachineFinding | None:
-    """Return the finding that the user or the container has too few threads left for a run; None if enough are left."""
-    used = 0 if limit >= 1 << 62 or os.geteuid() == 0 else _threads()  # the limit does not apply to root
-    whose, fix = "", f"end some of your processes, or ulimit -u {used + LIMITS[1][2]}"
-    for most, now in _container_limits():
-        if most - now < limit - used:
-            limit, used, whose = most, now, " of the container"
-            fix = f"give the container more, e.g. --pids-limit {now + LIMITS[1][2]}"
-    if limit - used >= STARTED or not used:
-        return None
-    reason = f"the limit{whose} is {limit}, and {used} are there; a run starts at least {STARTED}"
-    return lacks("processes", reason, fix)
-
-
-def _threads() -> int:
-    """Return the number of threads of all processes of the user, which the limit of processes counts."""
-    count = 0
-    for entry in Path("/proc").glob("[0-9]*/status"):
-        with suppress(OSError):
-            fields = dict(line.partition(":")[::2] for line in entry.read_text(errors="replace").splitlines())
-            count += int(fields["Threads"]) if int(fields["Uid"].split()[0]) == os.getuid() else 0
-    return count
-
-
-def _container_limits() -> Iterator[tuple[int, int]]:
-    """Yield the limit of threads and their present number, for each control group (container) with this process."""
-    roots = {"": "/sys/fs/cgroup", "pids": "/sys/fs/cgroup/pids"}
-    with suppress(OSError):
-        groups = [line.split(":", 2) for line in Path(_CONTAINERS).read_text(encoding="utf-8").splitlines()]
-        mine = [(roots[kinds], own) for _, kinds, own in groups if kinds in roots]
-        paths = (Path(f"{root}{own}/pids.max") for root, group in mine for own in (group, ""))
-        for path in dict.fromkeys(paths):
-            with suppress(OSError, ValueError):  # a group without a limit says "max"
-                yield int(path.read_text()), int(path.with_name("pids.current").read_text())
 
 
 def temporary_files() -> MachineFinding:

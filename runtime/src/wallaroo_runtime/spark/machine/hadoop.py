@@ -111,11 +111,6 @@ class HadoopDirectory:
                 return []
             return [status.getPath().getName() for status in self._files.listStatus(path)]
 
-    def size(self) -> int:
-        """Return the total size of all files in the directory, in bytes."""
-        with self._told(""):
-            return int(self._files.getContentSummary(self._path("")).getLength())
-
     def clear(self) -> None:
         """Remove everything in the directory."""
         self.remove("")

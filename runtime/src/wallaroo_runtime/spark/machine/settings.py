@@ -157,18 +157,6 @@ def with_jar(jars: str | None, jar: Path, between: str = ",") -> str:
     return between.join(filter(None, [jars, str(jar)]))
 
 
-def client_settings(master: str, location: str) -> dict[str, str]:
-    """Return the settings with which a driver on this machine starts Spark for a cluster, to show them (`--dry-run`).
-
-    Settings that name directories of the driver are left out.
-
-    Args:
-        master: Address of the Spark master, as for spark-submit.
-        location: The checkpoint if it is at a URL, else empty.
-    """
-    return SETTINGS | _settings_of(master) | (REMOTE_FILES if location else {})
-
-
 def spark_home() -> str:
     """Return the directory of Spark, found as PySpark finds it, without importing PySpark."""
     spec = find_spec("pyspark")
