@@ -126,7 +126,8 @@ class ChainWriter:
             " dirty[x] = 1",
         )
         alone = (
-            f"if v{number}.__class__ is tuple and is_new_state(v{number}, states[x]):",
+            f"if v{number}.__class__ is tuple and len(v{number}) == 2 and v{number}[1].__class__ is states[x].__class__"
+            f" and is_new_state(v{number}, states[x]):",
             f" return m, x, seq, state_returned(v{number}[1], 'next to its message')",
             "dirty[x] = 1",
         )
@@ -276,8 +277,17 @@ class ChainWriter:
 
     def _sink(self, number: int, value: str, indent: int) -> None:
         if self._links[number].is_record:
-            self._put(indent, f"if v{number} is None or not record{number}(v{number}, {value}, seq):")
-            self._put(indent + 1, f"dropped[{number}] += 1")
+            for line in (
+                f"r = v{number}",
+                "if r.__class__ is tuple and len(r) == 2 and r[0].__class__ is r[1].__class__ is bytes"
+                f" and len(r[0]) + len(r[1]) <= short{number}:",
+                f" put{number}(r[0])",
+                f" key{number}(r[1])",
+                f" mark{number}(seq)",
+                f"elif r is None or not record{number}(r, {value}, seq):",
+                f" dropped[{number}] += 1",
+            ):
+                self._put(indent, line)
             return
         for line in (
             f"if (v{number}.__class__ is str or v{number}.__class__ is bytes) and len(v{number}) <= short{number}:",

@@ -137,7 +137,7 @@ class SendExit(KeyedExit):
             return
         self.take(value, sequence, key, time)
 
-    def columns(self, more: Sequence[int], timestamp_ms: int) -> dict[str, Any]:
-        """Return the arguments of `frame_of` for encoding and times. `more` has the times, if the frames need times."""
-        times = more if self._has_times else ()
+    def columns(self, more: dict[int, int], positions: range, timestamp_ms: int) -> dict[str, Any]:
+        """Return the arguments of `frame_of` for encoding and times. `more` has the times that are not 0."""
+        times = [more.get(position, 0) for position in positions] if self._has_times else ()
         return {"encoding": self._codec.encoding, "timestamp_ms": timestamp_ms, "times": times}

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from operator import add
 from typing import Any, Protocol
 from zlib import crc32
 
@@ -221,54 +222,56 @@ class SinkExit:
 
 
 class KeyedExit:
-    """Collects messages, each with a key and a further item (a time, or headers). The subclass writes this item."""
+    """Collects messages, each with a key and perhaps a further item (a time, or headers), which the subclass writes."""
 
     has_keys = True
 
     def __init__(self, node: pb.Node, name: str, stage: pb.Stage, box: LetterBox) -> None:
         self.path, self.port, self.name = node.path, node.port, name
         self._frame_bytes, self._box = stage.frame_bytes, box
-        self._values: list[bytes] = []
-        self._sequences: list[int] = []
-        self._keys: list[bytes] = []
-        self._more: list[Any] = []
+        self.values: list[bytes] = []
+        self.sequences: list[int] = []
+        self.keys: list[bytes] = []
+        self._more: dict[int, Any] = {}  # further items, by the position of their message
         self.short = letter_box.MAX_VALUE_BYTES  # value and key of at most so many bytes are not too large
 
     def clear(self) -> None:
         """Forget the messages of this call."""
-        for each in (self._values, self._sequences, self._keys, self._more):
+        for each in (self.values, self.sequences, self.keys, self._more):
             each.clear()
 
     def take(self, value: bytes, sequence: int, key: bytes, more: Any) -> None:
         """Add a message."""
-        self._values.append(value)
-        self._sequences.append(sequence)
-        self._keys.append(key)
-        self._more.append(more)
+        if more:
+            self._more[len(self.values)] = more
+        self.values.append(value)
+        self.sequences.append(sequence)
+        self.keys.append(key)
 
     def order(self) -> None:
         """Sort the messages by sequence."""
-        put_in_order(self._sequences, self._values, self._keys, self._more)
+        positions = list(range(len(self.values)))
+        put_in_order(self.sequences, self.values, self.keys, positions)
+        self._more = {at: self._more[position] for at, position in enumerate(positions) if position in self._more}
 
-    def columns(self, more: Sequence[Any], timestamp_ms: int) -> dict[str, Any]:
-        """Return the arguments with which `frame_of` writes the items `more` as a column."""
+    def columns(self, more: dict[int, Any], positions: range, timestamp_ms: int) -> dict[str, Any]:
+        """Return the arguments with which `frame_of` writes the further items of the messages at `positions`."""
         raise NotImplementedError
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
         """Yield the frames of this call."""
-        sizes = [len(value) + len(key) for value, key in zip(self._values, self._keys, strict=True)]
+        sizes = list(map(add, map(len, self.values), map(len, self.keys)))
         for start, end, _ in cut_ranges(sizes, b"", self._frame_bytes, sizes):
-            keys: dict[bytes, int] = {}
-            indexes = [keys.setdefault(key, len(keys)) for key in self._keys[start:end]]
-            values = self._values[start:end]
+            values, keys = self.values[start:end], self.keys[start:end]
+            numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
             frame = frame_of(
                 list(map(len, values)),
                 b"".join(values),
-                self._sequences[start:end],
+                self.sequences[start:end],
                 port=self.port,
-                keys=list(keys) if self.has_keys else (),
-                key_indexes=indexes if self.has_keys else (),
-                **self.columns(self._more[start:end], timestamp_ms),
+                keys=list(numbers) if self.has_keys else (),
+                key_indexes=list(map(numbers.__getitem__, keys)) if self.has_keys else (),
+                **self.columns(self._more, range(start, end), timestamp_ms),
             )
             yield pb.Output(index=index, port=self.port, bucket=-1, frame=frame)
 

@@ -1,6 +1,5 @@
 """The exit at sinks of Kafka and Spark, where messages leave a stage as records with keys."""
 
-from collections.abc import Sequence
 from typing import Any
 
 from wallaroo.component.application import Sink
@@ -23,12 +22,10 @@ class RecordExit(KeyedExit):
     """Collects the results of a sink's encoder: values, each with a key and perhaps a partition."""
 
     def put(self, result: Any, message: Any, sequence: int) -> bool:
-        """Add an encoder's result, or make a dead letter of its message. Return False if there is nothing to write."""
-        if type(result) is tuple and len(result) == 2:  # the usual result needs few of the checks below
-            value, key = result
-            if type(value) is type(key) is bytes and len(value) + len(key) <= self.short:
-                self.take(value, sequence, key, b"")
-                return True
+        """Add an encoder's result, or make a dead letter of its message. Return False if there is nothing to write.
+
+        The loops of a stage add the usual result, a pair of short `bytes`, without this call.
+        """
         try:
             value, key, headers = _parts(result)
         except (TypeError, ValueError) as err:
@@ -43,9 +40,10 @@ class RecordExit(KeyedExit):
         self.take(value, sequence, key, headers)
         return True
 
-    def columns(self, more: Sequence[bytes], timestamp_ms: int) -> dict[str, Any]:
-        """Return the headers `more`, with the partitions of records, as arguments with which `frame_of` writes them."""
-        return {"timestamp_ms": timestamp_ms, "headers": more if any(more) else ()}
+    def columns(self, more: dict[int, bytes], positions: range, timestamp_ms: int) -> dict[str, Any]:
+        """Return the headers, with the partitions of records, as arguments with which `frame_of` writes them."""
+        headers = [more.get(position, b"") for position in positions] if more else ()
+        return {"timestamp_ms": timestamp_ms, "headers": headers if any(headers) else ()}
 
 
 def _parts(result: Any) -> tuple[bytes | None, bytes, bytes]:

@@ -343,6 +343,8 @@ class Stage:
         if makes_rows(sink):
             record_exit = RecordExit(node, sink.name, stage, self.box)
             self._exits.append(record_exit)
+            names[f"put{number}"], names[f"mark{number}"] = record_exit.values.append, record_exit.sequences.append
+            names[f"key{number}"], names[f"short{number}"] = record_exit.keys.append, record_exit.short
             names[f"record{number}"] = record_exit.put
             return
         self._exits.append(sink_exit := SinkExit(node, sink.name, stage, self.box))
