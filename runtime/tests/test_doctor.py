@@ -20,8 +20,7 @@ from wallaroo_runtime.cli import doctor
 from wallaroo_runtime.cli.completion import levels, options
 from wallaroo_runtime.cli.explain import meaning
 from wallaroo_runtime.cli.main import command_parser, main
-from wallaroo_runtime.cli.option import WITHOUT_EFFECT, split
-from wallaroo_runtime.cli.parser import tell_split
+from wallaroo_runtime.cli.option import WITHOUT_EFFECT, split, tell_split
 from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import unused_addresses
