@@ -4,6 +4,7 @@ import os
 import random
 import re
 import shutil
+import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -347,20 +348,28 @@ def test_options_that_the_client_has_not(options: dict[str, str], said: str, del
 
 
 def test_a_transaction_does_not_wait_for_the_one_before(broker: Broker) -> None:
-    """The broker refuses the first request of a transaction that follows at once, and the client asks again."""
+    """The broker refuses the first request of a transaction that follows at once, and the client asks again.
+
+    On a machine that does much else, nothing follows at once, and the pause of the client does not count.
+    """
     broker.create("at-once", PARTITIONS)
-    client, seconds = kafka_client("test"), {}
-    for pause_ms in ("", "100", "", "100"):
+    client, tried = kafka_client("test"), list[tuple[float, float]]()
+
+    def median_s(pause_ms: str) -> float:
         options = {"kafka.retry.backoff.ms": pause_ms} if pause_ms else {}
         target = pb.KafkaTopic(brokers=[broker.address], topic="at-once", options=options)
-        session = TransactionalSession(client, target, "out", f"at-once-{pause_ms}")
-        for number in range(1, 41):
-            if number == 11:  # the first ones are slow
-                begin = time.monotonic()
+        session, seconds = TransactionalSession(client, target, "out", f"at-once-{pause_ms}"), list[float]()
+        for number in range(1, 31):
+            begin = time.monotonic()
             session.write([RecordColumns([b"%d" % number], [b"key"])], SinkPosition(messages=number))
-        seconds[pause_ms] = time.monotonic() - begin
+            seconds.append(time.monotonic() - begin)
         session.close()
-    assert seconds[""] < 0.6 * seconds["100"], seconds
+        return statistics.median(seconds)
+
+    deadline = time.monotonic() + DEADLINE_S
+    while not tried or tried[-1][0] > 0.6 * tried[-1][1]:
+        assert time.monotonic() < deadline, tried
+        tried.append((median_s(""), median_s("100")))
 
 
 def test_a_few_records_without_a_transaction_are_sent_at_once(broker: Broker) -> None:

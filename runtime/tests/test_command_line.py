@@ -118,7 +118,7 @@ def test_a_module_on_the_python_path_is_emitted(line: str, tmp_path: Path) -> No
     )
     done = subprocess.run(
         [Path(sys.executable).with_name("wallaroo"), "emit", *line.split()], cwd=tmp_path, capture_output=True,
-        text=True, timeout=60, check=False, env=os.environ | {"PYTHONPATH": "programs"},
+        text=True, timeout=300, check=False, env=os.environ | {"PYTHONPATH": "programs"},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)

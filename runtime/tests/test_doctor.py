@@ -267,7 +267,7 @@ def completed(script: Path, *words: str) -> list[str]:
     """Return what bash offers for the last word."""
     asked = " ".join(f"'{word}'" for word in words)
     text = f'source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; _wallaroo; echo "${{COMPREPLY[@]}}"'
-    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, timeout=300, check=True)
     assert not done.stderr
     return done.stdout.split()
 
