@@ -4,7 +4,6 @@ import os
 import random
 import re
 import shutil
-import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -347,29 +346,25 @@ def test_options_that_the_client_has_not(options: dict[str, str], said: str, del
     assert said in delivery.findings()
 
 
-def test_a_transaction_does_not_wait_for_the_one_before(broker: Broker) -> None:
-    """The broker refuses the first request of a transaction that follows at once, and the client asks again.
-
-    On a machine that does much else, nothing follows at once, and the pause of the client does not count.
-    """
-    broker.create("at-once", PARTITIONS)
-    client, tried = kafka_client("test"), list[tuple[float, float]]()
-
-    def median_s(pause_ms: str) -> float:
-        options = {"kafka.retry.backoff.ms": pause_ms} if pause_ms else {}
-        target = pb.KafkaTopic(brokers=[broker.address], topic="at-once", options=options)
-        session, seconds = TransactionalSession(client, target, "out", f"at-once-{pause_ms}"), list[float]()
-        for number in range(1, 31):
-            begin = time.monotonic()
-            session.write([RecordColumns([b"%d" % number], [b"key"])], SinkPosition(messages=number))
-            seconds.append(time.monotonic() - begin)
-        session.close()
-        return statistics.median(seconds)
-
+@pytest.mark.parametrize(("pause_ms", "least", "most"), [("", 0, 10), ("100", 50, 150)])
+def test_a_transaction_does_not_wait_for_the_one_before(
+    pause_ms: str, least: int, most: int, broker: Broker, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The broker refuses the first request of a transaction that follows at once, and the client asks again."""
+    topic = f"at-once-{pause_ms}"
+    broker.create(topic, PARTITIONS)
+    options = {"kafka.debug": "protocol", "kafka.log_level": "7"}  # its log has the pause
+    options |= {"kafka.retry.backoff.ms": pause_ms} if pause_ms else {}
+    target = pb.KafkaTopic(brokers=[broker.address], topic=topic, options=options)
+    session, number, pauses = TransactionalSession(kafka_client("test"), target, "out", topic), 0, list[str]()
     deadline = time.monotonic() + DEADLINE_S
-    while not tried or tried[-1][0] > 0.6 * tried[-1][1]:
-        assert time.monotonic() < deadline, tried
-        tried.append((median_s(""), median_s("100")))
+    while not pauses:
+        assert time.monotonic() < deadline, "the broker refuses nothing"
+        number += 1
+        session.write([RecordColumns([b"%d" % number], [b"key"])], SinkPosition(messages=number))
+        pauses = re.findall(r"Retrying AddOffsetsToTxnRequest .* in (\d+)ms", capfd.readouterr().err)
+    session.close()
+    assert all(least <= int(each) <= most for each in pauses), pauses
 
 
 def test_a_few_records_without_a_transaction_are_sent_at_once(broker: Broker) -> None:
