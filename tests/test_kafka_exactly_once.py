@@ -351,8 +351,7 @@ def test_a_transaction_does_not_wait_for_the_one_before(
     pause_ms: str, least: int, most: int, broker: Broker, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The broker refuses the first request of a transaction that follows at once, and the client asks again."""
-    topic = f"at-once-{pause_ms}"
-    broker.create(topic, PARTITIONS)
+    broker.create(topic := f"at-once-{pause_ms}", PARTITIONS)
     options = {"kafka.debug": "protocol", "kafka.log_level": "7"}  # its log has the pause
     options |= {"kafka.retry.backoff.ms": pause_ms} if pause_ms else {}
     target = pb.KafkaTopic(brokers=[broker.address], topic=topic, options=options)
