@@ -13,20 +13,20 @@ Place = tuple[FrameHeader, bytes, int]  # place of a frame: its header, the byte
 
 @dataclass(frozen=True, slots=True)
 class Same(Sequence[Any]):
-    """A sequence of `count` equal elements, of which only one is in memory."""
+    """A sequence of `size` equal elements, of which only one is in memory."""
 
     value: Any
-    count: int
+    size: int
 
     def __len__(self) -> int:
-        return self.count
+        return self.size
 
     def __getitem__(self, position: Any) -> Any:
-        chosen = range(self.count)[position]
+        chosen = range(self.size)[position]
         return Same(self.value, len(chosen)) if isinstance(chosen, range) else self.value
 
     def __iter__(self) -> Iterator[Any]:
-        return repeat(self.value, self.count)
+        return repeat(self.value, self.size)
 
 
 @dataclass(slots=True)
