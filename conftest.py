@@ -9,6 +9,8 @@ from support.signals import usual_signals
 from wallaroo_runtime.system.java import QUICK_JAVA
 
 usual_signals()
+# As in `wallaroo`, before gRPC is imported: its fork handlers abort or hang in processes that tests start.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # Of PySpark jobs that tests start: a short process loses more to Java's optimizing compiler than it gains.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
 # What one example takes says nothing on a machine that does much else.

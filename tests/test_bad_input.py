@@ -229,7 +229,7 @@ def test_unknown_option() -> None:
 
 def test_worker_started_by_hand() -> None:
     command = [sys.executable, "-m", "wallaroo.worker", str(WORD_COUNT / "app.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert_said(done, USAGE, "W412 this program is a worker", "wallaroo run")
 
 

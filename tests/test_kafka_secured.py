@@ -31,7 +31,7 @@ def certificate(directory: Path) -> tuple[Path, Path]:
     chain, key, both = directory / "ca.pem", directory / "key.pem", directory / "server.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=broker"]
     names = ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", str(key), "-out", str(chain)]
-    subprocess.run([*command, *names], check=True, capture_output=True, timeout=60)
+    subprocess.run([*command, *names], check=True, capture_output=True, timeout=300)
     both.write_text(key.read_text() + chain.read_text())
     return chain, both
 

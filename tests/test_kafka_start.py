@@ -1,12 +1,11 @@
 """Brokers that are away while an application starts: the start waits for them, says so, and goes on by itself."""
 
 import signal
-import time
 from pathlib import Path
 
 import pytest
 
-from support.kafka import Broker, free_port
+from support.kafka import Broker
 from support.kafka_application import (
     DEADLINE_S,
     PARTITIONS,
@@ -48,7 +47,6 @@ def check(running: Application, broker: Broker, topic: str, sent: list[str]) -> 
 @pytest.mark.parametrize("mode", ["microbatch", "realtime"])
 def test_a_start_waits_for_brokers_and_creates_the_topics_then(mode: str, tmp_path: Path, application: Make) -> None:
     broker = Broker(tmp_path / "late")
-    broker._port = free_port()
     broker.address = f"127.0.0.1:{broker._port}"
     running = application(APP, "late", broker.address, "--create")
     told = (
@@ -61,9 +59,9 @@ def test_a_start_waits_for_brokers_and_creates_the_topics_then(mode: str, tmp_pa
     for number in (signal.SIGINT, signal.SIGTERM):  # Ctrl-C, `wallaroo stop`
         running.start("--mode", mode)
         waits(running, told)
-        begun = time.monotonic()
+        tries = running.output().count(told)
         assert running.end(number) == 128 + number
-        assert time.monotonic() - begun < 5
+        assert running.output().count(told) <= tries + 1  # it does not wait for the brokers
         (running.directory / "output").unlink()
     running.start("--mode", mode)
     waits(running, told, 3)

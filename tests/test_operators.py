@@ -197,7 +197,7 @@ def test_manifest_watches_the_driver_by_its_monitor(tmp_path: Path) -> None:
     *shell, script = token["command"]
     for name, path in mounts.items():
         script = script.replace(path, str(places[name]))
-    subprocess.run([*shell, script], check=True, timeout=60)
+    subprocess.run([*shell, script], check=True, timeout=300)
     (file,) = re.findall(r"spark\.wallaroo\.monitor\.tokenFile=(\S+)", " ".join(driver["args"]))
     assert read_token(Path(str(places["token"]) + file.removeprefix(mounts["token"]))) == "0123456789abcdef"
 
@@ -209,7 +209,7 @@ def java() -> Iterator[Any]:
     yield gateway.jvm
     gateway.shutdown()
     gateway.proc.stdin.close()
-    gateway.proc.wait(timeout=30)
+    gateway.proc.wait(timeout=300)
 
 
 def unknown_fields(found: Any, document: Any, path: str) -> Iterator[str]:

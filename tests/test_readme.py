@@ -63,7 +63,7 @@ def test_the_printed_bytes_are_the_first_framing_vector() -> None:
     found = re.search(r"printf '(\S*)(My solitude[^']*)'", (ROOT / "docs" / "sources.md").read_text(encoding="utf-8"))
     assert found is not None
     shell = subprocess.run(
-        ["bash", "-c", f"printf '{found[1]}{found[2]}'"], capture_output=True, timeout=10, check=True
+        ["bash", "-c", f"printf '{found[1]}{found[2]}'"], capture_output=True, timeout=300, check=True
     )
     vectors = json.loads((ROOT / "topology-schema/vectors/framing.json").read_text(encoding="utf-8"))
     first = next(iter(value for value in vectors.values() if isinstance(value, list)))[0]

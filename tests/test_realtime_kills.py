@@ -58,7 +58,7 @@ def test_two_levels_of_state_stay_exact(seed: int, receiver: Receiver, tmp_path:
         sent = sender.end()
         run.wait_for("messages_processed", sent.total())
         wanted = expected(sender.order)
-        run.wait_while_alive(lambda: by_share(receiver.lines()) == wanted, lambda: "all lines", 30)
+        run.wait_while_alive(lambda: by_share(receiver.lines()) == wanted, lambda: "all lines")
         assert run.stop() == 0, run.said()
         assert run.last("dead_letters") == 0
     assert by_share(receiver.lines()) == wanted

@@ -188,7 +188,7 @@ def test_progress_is_told_while_the_gateway_is_away(tmp_path: Path) -> None:
             assert outage.last() < SILENT_S
             assert asked.poll() is None, "it was done before anybody knew what it came to"
             site.links["gateway"].mend()
-            told = json.loads(asked.communicate(timeout=60)[0])
+            told = json.loads(asked.communicate(timeout=300)[0])
             assert (told["keys"], told["failed"]) == (3, 0)
         assert run.stop() == 0, run.said()
         assert (run.last("run")["visits"], run.last("run")["visited_keys"]) == (2, 6)

@@ -53,7 +53,7 @@ def shows(terminal: Terminal, commands: str, text: str) -> None:
 
     def holds() -> bool:
         if terminal.process.poll() is not None and commands.startswith("curl") and terminal.said() != text:
-            done = subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, timeout=60, check=False)
+            done = subprocess.run(["bash", "-ec", commands], capture_output=True, text=True, timeout=300, check=False)
             terminal.output.write_text(done.stdout, encoding="utf-8")
         return terminal.said() == text
 

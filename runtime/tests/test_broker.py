@@ -118,7 +118,7 @@ def test_a_signal_while_kafka_is_fetched(tmp_path: Path, number: int, as_json: b
     ) as broker:
         wait_until(lambda: (tmp_path / "pid").exists(), lambda: "Maven", 60)
         broker.send_signal(number)
-        out, err = broker.communicate(timeout=60)
+        out, err = broker.communicate(timeout=300)
     assert (broker.returncode, out) == (128 + number, "")
     text = f"fetching Kafka {VERSION} with Maven, once for this user; it takes about a minute"
     assert err == f"{text}\nstopped before it was ready\n" if not as_json else json.loads(err)["doing"] == text

@@ -65,7 +65,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def by_hand(binary: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([binary], capture_output=True, text=True, timeout=30, check=False)
+    return subprocess.run([binary], capture_output=True, text=True, timeout=300, check=False)
 
 
 def listing(directory: Path) -> dict[str, bytes]:

@@ -70,7 +70,7 @@ def test_the_program_of_a_running_process_stays() -> None:
         assert running.exists()
     finally:
         process.kill()
-        process.wait(timeout=60)
+        process.wait(timeout=300)
     build("other", "other", 0)
     assert not running.exists()
 

@@ -82,13 +82,13 @@ USAGE = {
     "no application": (["run"], "wallaroo run needs an application", "give APP, e.g. `wallaroo run word_count.py`"),
     "negative time": (
         ["run", "a.py", "--stop-when-idle", "-1"],
-        "--stop-when-idle -1 is not a time",
-        "give seconds, e.g. 10",
+        "argument --stop-when-idle: '-1' is no number of seconds; write e.g. 10",
+        "see `wallaroo run --help`",
     ),
     "no number": (
-        ["run", "a.py", "--stop-when-idle", "soon"],
-        "argument --stop-when-idle: 'soon' is not a number",
-        "see `wallaroo run --help`",
+        ["submit", "a.py", "--stop-when-idle", "soon"],
+        "argument --stop-when-idle: 'soon' is no number of seconds; write e.g. 10",
+        "see `wallaroo submit --help`",
     ),
     "value missing": (
         ["run", "a.py", "--master"],

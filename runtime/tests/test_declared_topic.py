@@ -15,6 +15,7 @@ import wallaroo
 from wallaroo.diagnostic.error import DiagnosticError
 from wallaroo.emit.topology import topology
 from wallaroo.endpoint.kafka_check import SPARK_OPTIONS
+from wallaroo_runtime.kafka.consumer import OWN
 from wallaroo_runtime.topology.load import load_document
 
 HERE = Path(__file__).parent
@@ -22,6 +23,11 @@ GO = HERE.parents[1] / "api" / "go"
 SINKS = ("KafkaSink", "KafkaRecordSink")
 METHODS = ("KafkaSource", "KafkaRecordSource", *SINKS)
 CLIENT = {"kafka.acks": "1", "kafka.security.protocol": "SSL", "kafka.sasl.username": "me"}
+CALLBACKS = ("kafka.stats_cb", "kafka.on_delivery", "kafka.logger")
+OWNED = {  # by whether the part is a sink; the other kind of client ignores these settings
+    False: (*(f"kafka.{name}" for name in OWN), "kafka.group.id", "kafka.Key.Deserializer", *CALLBACKS),
+    True: ("kafka.transactional.id", "kafka.delivery.report.only.error", *CALLBACKS),
+}
 OPTIONS = (
     *CLIENT,
     *SPARK_OPTIONS,
@@ -32,6 +38,9 @@ OPTIONS = (
     "kafka.",
     "subscribe",
     "startingOffsets",
+    "assign",
+    *OWNED[False],
+    *OWNED[True],
 )
 STARTS = ("", "", "start", "end", "0", "17", "-3", "middle", "-0", "01", "END", "1\n", " 1")
 PARTITIONS = ((), (), (0, 1), (2147483647,), (-1,), (0, 0), (1 << 31,))
@@ -76,10 +85,11 @@ def faults(method: str, topic: dict[str, Any]) -> set[str]:
         "Start": topic["Start"] not in (("",) if is_sink else ("", "start") if topic["Table"] else STARTS[:7]),
         "Partitions": topic["Partitions"] not in (((),) if is_sink else PARTITIONS[:4]),
         "Options": any(
-            name not in CLIENT
+            name not in (*CLIENT, *OWNED[not is_sink])
             and name.lower() not in known
             or name.lower() in limits
             or name.endswith("bootstrap.servers")
+            or name in OWNED[is_sink]
             for name in names
         ),
         "Table": topic["Table"] and method != "KafkaRecordSource",
@@ -105,6 +115,8 @@ def check(method: str, topic: dict[str, Any], document: dict[str, Any], expected
         assert any(name.lower().rstrip("s") in words for name in expected), (finding, expected)
         if "startingoffsets" in words and method not in SINKS:
             assert "pass it as start" in words  # as somebody who knows Spark's source writes it
+        if "'assign'" in words and method not in SINKS:
+            assert "partitions" in words
 
 
 @pytest.mark.slow

@@ -20,8 +20,7 @@ from wallaroo_runtime.cli import doctor
 from wallaroo_runtime.cli.completion import SHELLS, actions_of
 from wallaroo_runtime.cli.explain import meaning
 from wallaroo_runtime.cli.main import command_parser, main
-from wallaroo_runtime.cli.option import WITHOUT_EFFECT, split
-from wallaroo_runtime.cli.parser import tell_split
+from wallaroo_runtime.cli.option import WITHOUT_EFFECT, split, tell_split
 from wallaroo_runtime.cli.run_option import OWN, VISIBLE
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import unused_addresses
@@ -232,7 +231,7 @@ def completed(script: Path, *words: str) -> list[str]:
         f'source {script}; COMP_WORDS=({asked}); COMP_CWORD={len(words) - 1}; _shtab_wallaroo; echo "${{COMPREPLY[@]}}"'
     )
     done = subprocess.run(
-        ["bash", "-c", text], cwd=script.parent, capture_output=True, text=True, timeout=60, check=True
+        ["bash", "-c", text], cwd=script.parent, capture_output=True, text=True, timeout=300, check=True
     )
     assert not done.stderr
     return done.stdout.split()

@@ -119,7 +119,7 @@ def send(address: tuple[str, int], data: bytes) -> None:
 
 def listener_of(gateway: Service) -> tuple[str, int]:
     """Return where the gateway's one source listens; waits for it."""
-    wait_until(lambda: bool(sources_of(gateway)), lambda: "the gateway to listen", 30)
+    wait_until(lambda: bool(sources_of(gateway)), lambda: "the gateway to listen")
     host, _, port = sources_of(gateway)[0]["address"].rpartition(":")
     return host, int(port)
 
@@ -172,7 +172,7 @@ def test_a_change_that_needs_a_drain_of_services_elsewhere(tmp_path: Path, sinks
         publish(peers.egress.service, port, [b"x", b"y"])
         assert "its outbox has 2 undelivered messages" in deployed.refused(1)
         sinks[1].listen()
-        wait_until(lambda: not waiting(egress, port), lambda: "the output to be delivered", 30)
+        wait_until(lambda: not waiting(egress, port), lambda: "the output to be delivered")
         send(at, b"\0\0\0\1d")
         assert "the journal has 1 unprocessed message;" in deployed.refused(1)
         deployed.process(first)

@@ -142,7 +142,7 @@ def attached(place: Place, target: str) -> tuple[RemoteJournal, tuple[str, int]]
         status = json.loads(ServiceClient(service).call("Status", pb.StatusRequest(epoch=service.epoch)).document)
         return [source["address"] for source in status.get("sources", ())]
 
-    wait_until(lambda: bool(addresses()), lambda: "the source to listen", 30)
+    wait_until(lambda: bool(addresses()), lambda: "the source to listen")
     host, _, port = addresses()[0].rpartition(":")
     return RemoteJournal(service), (host, int(port))
 
@@ -165,13 +165,13 @@ def test_messages_are_cut_and_made_beside_the_gateway(workers: HostedWorkers, tm
             connection.sendall(data)
             connection.shutdown(socket.SHUT_WR)
             assert connection.recv(1) == b""
-        wait_until(lambda: counted(journal) == {1: 3, 2: 100}, lambda: f"all messages, have {counted(journal)}", 30)
+        wait_until(lambda: counted(journal) == {1: 3, 2: 100}, lambda: f"all messages, have {counted(journal)}")
     # Started again it goes on at once, and makes nothing twice.
     with serving("gateway", tmp_path / "data") as place:
         journal, address = attached(place, target)
         with socket.create_connection(address, timeout=30) as connection:
             connection.sendall(data)
-        wait_until(lambda: counted(journal) == {1: 6, 2: 100}, lambda: f"all messages, have {counted(journal)}", 30)
+        wait_until(lambda: counted(journal) == {1: 6, 2: 100}, lambda: f"all messages, have {counted(journal)}")
 
 
 def test_a_gateway_without_them_says_so(tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """What a command line names: a checkpoint, a program that runs or has run, or the name of a running application."""
 
+import json
 import os
+import shlex
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from hypothesis import strategies as some
 
 from wallaroo_runtime.checkpoint.directory import MANIFEST, default_directory, find_directory
 from wallaroo_runtime.checkpoint.registry import registered, supervise
+from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import resolve
 
@@ -57,6 +60,24 @@ def test_a_program_is_that_of_its_runs(
         with pytest.raises(RunError) as caught:
             find_directory(text)
         assert caught.value.diagnostics[0].code == ("R715" if wanted else "R616")
+        assert {*map(Path, caught.value.choices)} == wanted
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(some.sets(some.sampled_from(["a", "b b", "c'", "$d"])))
+def test_a_directory_of_checkpoints_is_refused_with_commands_to_paste(
+    tmp_path_factory: pytest.TempPathFactory, capsys: pytest.CaptureFixture[str], names: set[str]
+) -> None:
+    place = tmp_path_factory.mktemp("place")
+    for number, name in enumerate(sorted(names)):
+        os.utime(checkpoint_at(place / name) / MANIFEST, (number, number))
+    assert main(["state", "ls", str(place), "--json"]) in (1, 2)
+    (finding,) = json.loads(capsys.readouterr().err)
+    lines = [shlex.split(line) for line in finding["fix"].split("`")[1::2]]
+    if names:
+        assert lines == [["wallaroo", "state", "ls", str(place / name), "--json"] for name in sorted(names)[::-1]]
+    else:
+        assert finding["code"] == "R616"
 
 
 def test_what_runs_is_found_while_its_driver_is_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_what_is_printed_to_do_next_can_be_pasted(names: list[str]) -> None:
         stub.chmod(0o700)
         patch.setenv("PATH", f"{stub.parent}:{os.environ['PATH']}")
         command, place = next_command(directory, "python"), directory.resolve()
-        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60, check=True)
+        done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=300, check=True)
     assert os.fsdecode(done.stdout) == f"test . in {place}.\nrun app.py --engine memory in {place}.\n"
 
 

@@ -172,7 +172,7 @@ def test_a_topic_that_is_missing_is_one_outage(tmp_path: Path) -> None:
 
     session.write = write
     sink.start()
-    wait_until(lambda: sink.position.messages == 1 and sink.state == "connected", lambda: f"{states}", 30)
+    wait_until(lambda: sink.position.messages == 1 and sink.state == "connected", lambda: f"{states}")
     time.sleep(0.1)
     sink.drain()
     assert sink.join(10)

@@ -292,7 +292,7 @@ def test_go_program_holds_static_binaries(
     unpack(one, file_digest(one), directory, sys.executable)
     (worker,) = load_application(str(one), (), "", "").topology.workers
     (program,) = WorkerSpec("a", "main", worker.command, worker.directory).unpacked(directory).program()
-    answer = subprocess.run([program], capture_output=True, text=True, timeout=30, check=False)
+    answer = subprocess.run([program], capture_output=True, text=True, timeout=300, check=False)
     assert "W412" in answer.stderr
 
     missing = tmp_path / "missing.tar.gz"
@@ -337,7 +337,7 @@ def test_dependencies_come_along(program: Path, tmp_path: Path) -> None:
     # An interpreter that has nothing installed imports it all from the archive.
     code = "import numpy, grpc, wallaroo.worker; print(numpy.__file__)"
     bare = [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(directory / 'site')!r}); {code}"]
-    done = subprocess.run(bare, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(bare, capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.strip() == f"{directory}/site/numpy/__init__.py", done.stderr
 
     # The lock of an archive packs the same wheels again.

@@ -96,7 +96,7 @@ def test_a_gateway_elsewhere_writes_ticks(tmp_path: Path) -> None:
     with serving("gateway", tmp_path) as place:
         place.service = place.attach(tick_ms=20)
         journal = RemoteJournal(place.service)
-        wait_until(lambda: journal.end().offset >= 80, lambda: "two ticks", 30)
+        wait_until(lambda: journal.end().offset >= 80, lambda: "two ticks")
         headers = [header for data in journal.read(0, 80) for header, _, _ in split_frames(data)]
         assert journal.limit(Position(0, 5, journal.end().journal_id), 40).messages == 5
     assert [(header.port, header.sequence) for header in headers] == [(TICK_PORT, 0), (TICK_PORT, 1)]
@@ -302,7 +302,7 @@ def test_a_stream_that_breaks_leaves_nothing(tmp_path: Path) -> None:
         staging = RemoteStaging(service, "q", 1, 0, 0)
         for _ in range(3):
             staging.write(SINK, encode_frame([b"z" * 700_000], port=SINK))
-        wait_until(lambda: bool(list(tmp_path.rglob("*.frames"))), lambda: "a staged file", 30)
+        wait_until(lambda: bool(list(tmp_path.rglob("*.frames"))), lambda: "a staged file")
         staging.abort()
         wait_until(lambda: not list(tmp_path.rglob("*.frames")), lambda: "the staged file to go")
         assert code_of(lambda: RemoteOutbox(service).publish("q", 1, staging.so_far())) == "R698"

@@ -76,7 +76,7 @@ def test_it_ends_with_the_process_that_launched_it(tmp_path: Path, monkeypatch: 
     java = launch("local[1]", tmp_path, {})
     assert java is not None
     assert os.getsid(java.process.pid) == java.process.pid
-    java.process.communicate(timeout=60)
+    java.process.communicate(timeout=300)
     assert java.process.returncode == 0
     assert (tmp_path / "spark.out").read_text() == "end of input\n"
 
@@ -121,7 +121,7 @@ def test_a_start_leaves_the_directory_of_one_that_still_starts(tmp_path: Path, m
             assert driver.stdout
             assert driver.stdout.readline()
             driver.kill()
-        subprocess.run([sys.executable, "-c", TAKING], env=environment, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", TAKING], env=environment, check=True, timeout=300)
         gate.touch()
         output = tmp_path / "spark.out"
         wait_until(lambda: output.read_text() == "it is there\n", output.read_text, 60)
@@ -129,7 +129,7 @@ def test_a_start_leaves_the_directory_of_one_that_still_starts(tmp_path: Path, m
         assert len(left) == 1
 
         def is_removed() -> bool:
-            subprocess.run([sys.executable, "-c", TAKING], env=environment, check=True, timeout=60)
+            subprocess.run([sys.executable, "-c", TAKING], env=environment, check=True, timeout=300)
             return not left[0].exists()
 
         wait_until(is_removed, lambda: f"{left[0]} to go", 60)
@@ -150,7 +150,7 @@ def test_port_and_secret_are_taken_as_java_writes_them(tmp_path: Path, monkeypat
         java.end()
         assert java.process.poll() is None, "PySpark has it"
     finally:
-        java.process.communicate(timeout=60)
+        java.process.communicate(timeout=300)
 
 
 @pytest.mark.slow

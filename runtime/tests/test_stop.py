@@ -72,7 +72,7 @@ sys.exit(7)
     ("signals", "code"), [([], -signal.SIGTERM), (["2"], 7), (["15"], 7), (["15", "1", "15"], 7), (["1"], 7)]
 )
 def test_a_stop_that_is_asked_for_again_at_the_end_has_its_exit_code(signals: list[str], code: int) -> None:
-    assert subprocess.run([sys.executable, "-c", ENDING, *signals], check=False, timeout=60).returncode == code
+    assert subprocess.run([sys.executable, "-c", ENDING, *signals], check=False, timeout=300).returncode == code
 
 
 ENDLESS = """
@@ -172,14 +172,14 @@ end_in_order()
 @pytest.mark.slow
 def test_a_sigterm_after_one_that_python_dropped_ends_a_command() -> None:
     program = LOST + "sys.unraisablehook = id\nDropping()\nos.kill(os.getpid(), signal.SIGTERM)\nsys.exit(7)"
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 143
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=300).returncode == 143
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", SIGNALS)
 def test_signals_during_imports_are_not_lost(number: signal.Signals) -> None:
     program = LOST.replace("SIGTERM)", f"{number.name})") + "with signals_kill():\n    Dropping()\nsys.exit(7)"
-    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == -number
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=300).returncode == -number
 
 
 READY = "ready"

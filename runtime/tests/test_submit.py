@@ -80,7 +80,7 @@ def test_client_mode_is_a_driver_on_this_machine(
         "--fresh",
     ]
     # What was printed is a command that runs: it finds that there is no such master.
-    done = subprocess.run(["bash", "-c", out], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(["bash", "-c", out], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith(f"R659 Spark master {MASTER} cannot be reached; 127.0.0.1:1: Connection refused")
 
@@ -388,4 +388,7 @@ def test_a_master_that_takes_programs_over_http_is_told(monkeypatch: pytest.Monk
         "master, and "
         "start it again (docs/operators.md)"
     )
-    assert [*open_cluster(settings)] == [], "nobody listens any more"
+    with socket.socket() as held:  # so that no other test listens there
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind(server.server_address)
+        assert [*open_cluster(settings)] == [], "nobody listens now"

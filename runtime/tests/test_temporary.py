@@ -46,7 +46,7 @@ class Holder:
         """Let it end, or kill it; return what it said was wrong."""
         if killed:
             self.process.send_signal(signal.SIGKILL)
-        return self.process.communicate("\n", timeout=30)[1].strip()
+        return self.process.communicate("\n", timeout=300)[1].strip()
 
 
 @contextmanager
@@ -120,6 +120,6 @@ def test_what_runs_keeps_its_files_to_itself(command: str, mode: int, tmp_path: 
     code = "import os, sys; from wallaroo_runtime.cli.start import main; main(); open(sys.argv[2], 'w').close()"
     made = tmp_path / "made"
     subprocess.run(
-        [sys.executable, "-c", code, command, str(made)], capture_output=True, timeout=60, check=True, umask=0o022
+        [sys.executable, "-c", code, command, str(made)], capture_output=True, timeout=300, check=True, umask=0o022
     )
     assert made.stat().st_mode & 0o777 == mode

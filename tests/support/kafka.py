@@ -1,21 +1,20 @@
 """A real Kafka broker for tests: that of `wallaroo broker`, at a port that the system chooses."""
 
+import secrets
 import signal
-import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from support import life
 from wallaroo_runtime.kafka.broker import Broker as Node
 from wallaroo_runtime.kafka.client import Cluster
 from wallaroo_runtime.kafka.topic import create_topic
 
 
 def free_port() -> int:
-    """Return a port that nothing uses."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+    """Return a port that nothing uses. The system gives it to no connection, e.g. to one that looks for a broker."""
+    return life.free_port(secrets.randbits(64))
 
 
 # By default Kafka looks every ten seconds for transactions that are to be aborted, and gives 128 MB to its cleaner.
@@ -29,7 +28,7 @@ class Broker(Node):
     """One Kafka node with its files in a directory; topics are made by `create`."""
 
     def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
-        super().__init__(directory / "kafka", settings=QUICK | dict(settings or {}))
+        super().__init__(directory / "kafka", port=free_port(), settings=QUICK | dict(settings or {}))
 
     @property
     def cluster(self) -> Cluster:

@@ -85,7 +85,7 @@ class Application:
         """End it by a signal."""
         assert self.process is not None
         self.process.send_signal(number)
-        return self.process.wait(60)
+        return self.process.wait(DEADLINE_S)
 
     def wait(self) -> int:
         """Wait until it ends by itself."""

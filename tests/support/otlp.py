@@ -13,6 +13,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 )
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from wallaroo.worker.host import trace
+
 
 class Received:
     """What has come.
@@ -71,5 +73,7 @@ def receiver() -> Iterator[Received]:
         try:
             yield received
         finally:
+            for provider in filter(None, trace._made.values()):  # else its thread reports later that nobody receives
+                provider.shutdown()
             server.shutdown()
             thread.join()

@@ -68,7 +68,7 @@ class Service:
         """End it with a signal."""
         if self.process is not None:
             self.process.send_signal(number)
-            self.process.wait(timeout=60)
+            self.process.wait(timeout=300)
 
 
 def start_all(*services: Service) -> None:
@@ -161,7 +161,7 @@ def ended(run: Run) -> int:
 def kill(run: Run) -> None:
     """Kill a driver; the Java virtual machine that it has started ends with it."""
     os.killpg(run.process.pid, signal.SIGKILL)
-    run.process.wait(timeout=60)
+    run.process.wait(timeout=300)
 
 
 @contextlib.contextmanager

@@ -117,7 +117,7 @@ def listening(place: Place) -> Place:
 
 def wait_until_listening(place: Place) -> None:
     """Wait until the gateway's status says so."""
-    wait_until(lambda: json.loads(place.host.status()).get("state") == "listening", lambda: "the gateway to listen", 30)
+    wait_until(lambda: json.loads(place.host.status()).get("state") == "listening", lambda: "the gateway to listen")
 
 
 def close_channels() -> None:

@@ -93,7 +93,7 @@ class Daemon:
         lost = [self.process.pid, *descendants(self.process.pid)]
         for pid in lost:
             kill(pid)
-        self.process.wait(timeout=30)
+        self.process.wait(timeout=300)
 
 
 class Cluster:

@@ -96,6 +96,7 @@ INVALID: dict[str, Document] = {
     "too_many_sessions": bad([("T271", "/pipelines/0/steps/4/window/gap_ms")], "every_kind", put(500000000, "pipelines", 0, "steps", 4, "window", "delay_ms"), put(5000, "pipelines", 0, "steps", 4, "window", "gap_ms")),
     "no_broker": bad([("T102", "/pipelines/0/sources/1/brokers")], "every_kind", put([], "pipelines", 0, "sources", 1, "brokers")),
     "option_no_number": bad([("T274", "/pipelines/0/sources/1/options/maxOffsetsPerTrigger")], "every_kind", put({"maxOffsetsPerTrigger": "-1"}, "pipelines", 0, "sources", 1, "options")),
+    "option_of_the_runtime": bad([("T274", "/pipelines/0/sources/1/options/kafka.group.id")], "every_kind", put({"kafka.group.id": "mine"}, "pipelines", 0, "sources", 1, "options")),
     "table_of_values": bad([("T274", f"{S0}/table")], "records", drop(*SOURCE0, "content")),
     "table_from_its_end": bad([("T274", f"{S0}/start")], "records", put("end", *SOURCE0, "start")),
     "table_of_partitions_from_offsets": bad([("T274", f"{S0}/partitions/1/start")], "records", put([{"number": 0}, {"number": 1, "start": "7"}], *SOURCE0, "partitions")),

@@ -66,7 +66,7 @@ func shown(t *testing.T, part kafkaPart) string {
 }
 
 func TestKafkaOfWallaroo05ReadsTheArguments(t *testing.T) {
-	withArgs(t, "--kafka_source_topic", "in", "--kafka_source_brokers=h1,h2:1234", "--kafka_source_partitions", "0,2:5,7:END",
+	withArgs(t, "--kafka_source_topic", "in", "--kafka_source_brokers=h1,h2:1234,[::1],[fe80::1]:7", "--kafka_source_partitions", "0,2:5,7:END",
 		"--kafka_source_consumer_offset_default", "-3", "--kafka_source_consumer_check_crc", "--kafka_source_fetch_interval", "2000000",
 		"--kafka_sink_topic", "out", "--kafka_sink_brokers", "127.0.0.1:9092", "--kafka_sink_max_message_size", "100000",
 		"--kafka_sink_max_produce_buffer_ms", "10", "--kafka_sink_produce_acks", "-1", "--kafka_sink_log_level", "Info",
@@ -75,7 +75,7 @@ func TestKafkaOfWallaroo05ReadsTheArguments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const wantSource = `{"Kind":"kafka","Topic":"in","Start":"-3","Brokers":["h1:9092","h2:1234"],` +
+	const wantSource = `{"Kind":"kafka","Topic":"in","Start":"-3","Brokers":["h1:9092","h2:1234","[::1]:9092","[fe80::1]:7"],` +
 		`"Partitions":[{"Number":0,"Start":""},{"Number":2,"Start":"5"},{"Number":7,"Start":"end"}],` +
 		`"Options":{"kafka.check.crcs":"true","kafka.fetch.max.wait.ms":"2"},"exactly_once":false}`
 	if got := shown(t, source); got != wantSource {

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -124,6 +126,44 @@ func (refusing) Partitions(string) ([]int32, error) { return []int32{0}, nil }
 func (refusing) Close() error                       { return nil }
 func (refusing) EnsureStreamExists(topic string, npar int) error {
 	return fmt.Errorf(refused, topic, npar)
+}
+
+// unequal is a topic manager whose topics have as many partitions as their names say.
+type unequal struct {
+	TopicManager
+	created map[string]int
+}
+
+func (u unequal) Partitions(topic string) ([]int32, error) {
+	count, err := strconv.Atoi(topic)
+	return make([]int32, count), err
+}
+func (u unequal) EnsureStreamExists(topic string, npar int) error {
+	u.created[topic] = npar
+	return nil
+}
+func (u unequal) EnsureTableExists(topic string, npar int) error { u.created[topic] = npar; return nil }
+func (unequal) Close() error                                     { return nil }
+
+// TestCreatedTopicsHavePartitionsLikeTheFirstInput compares NewProcessor with the topology, which Serve gives the
+// runtime.
+func TestCreatedTopicsHavePartitionsLikeTheFirstInput(t *testing.T) {
+	for range 50 {
+		ignore, edges := func(Context, any) {}, []Edge{Loop(new(codec.String), func(Context, any) {}), Persist(new(codec.Int64))}
+		for _, count := range rand.Perm(9)[:1+rand.IntN(5)] {
+			edges = append(edges, Input(Stream(strconv.Itoa(count+1)), new(codec.String), ignore))
+		}
+		made := unequal{created: map[string]int{}}
+		manager := WithTopicManagerBuilder(func([]string) (TopicManager, error) { return made, nil })
+		processor, err := NewProcessor(nil, DefineGroup("g", edges...), manager)
+		if err != nil {
+			t.Fatal(err)
+		}
+		like := processor.group.creation("delete").Like
+		if want := fmt.Sprintf("map[g-loop:%s g-table:%s]", like, like); fmt.Sprint(made.created) != want {
+			t.Errorf("%v instead of %s", made.created, want)
+		}
+	}
 }
 
 // TestMoreCopiesThanBrokers checks that the error has Goka's text and a remedy.

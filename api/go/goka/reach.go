@@ -57,14 +57,22 @@ func login(config *sarama.Config, own, found map[string]string) error {
 	return nil
 }
 
-// certificates adds the settings for the client's certificate to found. It returns an error for trusted authorities and
-// other settings that cannot be converted, unless own replaces them.
+// verification is the setting of librdkafka by which a client verifies the certificates of brokers.
+const verification = "kafka.enable.ssl.certificate.verification"
+
+// certificates adds the settings for the client's certificate, and for verification, to found. It returns an error for
+// trusted authorities, functions and other settings that cannot be converted, unless own replaces them.
 func certificates(config *tls.Config, own, found map[string]string) (err error) {
 	if config.RootCAs != nil {
 		err = needed(own, "kafka.ssl.ca.", "RootCAs of Net.TLS.Config")
 	}
-	if config.InsecureSkipVerify {
-		err = errors.Join(err, needed(own, "kafka.ssl.", "InsecureSkipVerify of Net.TLS.Config"))
+	if config.VerifyPeerCertificate != nil || config.VerifyConnection != nil {
+		err = errors.Join(err, needed(own, verification, "a function of Net.TLS.Config that verifies"))
+	} else if config.InsecureSkipVerify {
+		found[verification] = "false"
+	}
+	if config.GetClientCertificate != nil {
+		err = errors.Join(err, needed(own, "kafka.ssl.certificate.", "GetClientCertificate of Net.TLS.Config"))
 	}
 	if len(config.Certificates) == 0 {
 		return err

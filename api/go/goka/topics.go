@@ -7,19 +7,23 @@ import (
 )
 
 // prepareTopics returns an error if a topic that the group reads does not exist. It creates the topics of loop and
-// table with the partition count of the largest input.
+// table with the partition count of the first input, as the runtime does under Serve.
 func (g *group) prepareTopics(brokers []string) error {
 	return g.withManager(brokers, func(manager TopicManager) error {
 		if err := g.countInputs(manager); err != nil {
 			return err
 		}
+		partitions, err := manager.Partitions(g.graph.InputStreams()[0].Topic())
+		if err != nil {
+			return err
+		}
 		if loop := g.graph.LoopStream(); loop != nil {
-			if err := manager.EnsureStreamExists(loop.Topic(), int(g.count)); err != nil {
+			if err := manager.EnsureStreamExists(loop.Topic(), len(partitions)); err != nil {
 				return withRemedy(err)
 			}
 		}
 		if table := g.graph.GroupTable(); table != nil {
-			if err := manager.EnsureTableExists(table.Topic(), int(g.count)); err != nil {
+			if err := manager.EnsureTableExists(table.Topic(), len(partitions)); err != nil {
 				return withRemedy(err)
 			}
 		}

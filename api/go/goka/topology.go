@@ -105,8 +105,7 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 func asIs(record stream.KafkaRecord) (stream.KafkaRecord, error) { return record, nil }
 
 // creation describes the topic of the group's table or loop, for the runtime to create it if it does not exist: with as
-// many partitions as the first input. This happens under Serve. NewProcessor creates the topic itself, with the
-// partition count of the largest input.
+// many partitions as the first input. This happens under Serve. NewProcessor creates the topic itself.
 func (g *group) creation(policy string) *stream.TopicCreation {
 	options := map[string]string{"cleanup.policy": policy}
 	return &stream.TopicCreation{Like: g.graph.InputStreams()[0].Topic(), Replicas: g.options.replicas, Options: options}

@@ -206,7 +206,7 @@ def test_pickles_cross_processes() -> None:
         "print([f.name() for f in made[:6]], made[0].compute('ab'), made[8].decode(b'x'), made[9].encode(1), end='')"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], input=pickle.dumps(DECORATED), capture_output=True, check=True, timeout=60,
+        [sys.executable, "-c", code], input=pickle.dumps(DECORATED), capture_output=True, check=True, timeout=300,
         env={"PYTHONPATH": str(Path(__file__).parent)},
     )  # fmt: skip
     names = ["Double", "Positional", "Letters", "Tally up", "Tally with class", "Tally and tell"]

@@ -30,7 +30,7 @@ print(gc.get_threshold()[0], gc.isenabled(), gc.get_freeze_count() > 0, most)
 
 def run(first: str, count: int) -> list[Any]:
     program = PROGRAM.format(first=first, count=count)
-    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True, timeout=300)
     threshold, *rest, most = done.stdout.split()
     return [int(threshold), *rest, int(most)]
 

@@ -183,6 +183,18 @@ def test_the_functions_that_parse_kafka_s_options() -> None:
         wallaroo.kafka_parse_sink_options(["--kafka_sink_brokers", "h"])
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["h", "a.b-c", "127.0.0.1", "::1", "fe80::1"]), st.integers(0, 65535)), min_size=1
+    )
+)
+def test_brokers_of_an_option(brokers: list[tuple[str, int]]) -> None:
+    addresses = [f"[{host}]" if ":" in host else host for host, _ in brokers]
+    text = ",".join(f"{each}:{port}" if port else each for each, (_, port) in zip(addresses, brokers, strict=True))
+    parsed = wallaroo.kafka_parse_source_options(["--kafka_source_topic", "in", "--kafka_source_brokers", text])
+    assert parsed[1] == [(host, str(port or 9092)) for host, port in brokers]
+
+
 def test_options_without_effect_are_told() -> None:
     with pytest.warns(UserWarning, match="--kafka_source_log_level has no effect"):
         assert wallaroo.kafka_parse_source_options([*ARGS, "--kafka_source_log_level", "Info"])[2] == "Info"

@@ -1,16 +1,20 @@
 """The declaration of visits: what the document says, and what is refused."""
 
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from call_case import attempt, second_try
+from hypothesis import given
+from hypothesis import strategies as st
 
 import wallaroo
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo.emit.topology import topology
 from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.worker._proto import worker_pb2 as pb
+from wallaroo.worker.bucket.message_order import Same
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import PICKLED
@@ -155,3 +159,12 @@ def test_a_visit_saves_the_state_of_a_step_with_times(kit: Any) -> None:
         again = run(stage, pb.Bucket(index=0), [frames[1]], state)
         assert again is not None
         assert [entry for change in again.changes for entry in change.entries], run
+
+
+@given(st.integers(0, 9), st.slices(9), st.integers(-12, 12))
+def test_equal_elements_are_like_a_list(count: int, part: slice, position: int) -> None:
+    same, each = Same(7, count), [7] * count
+    assert ([*same], len(same), [*same[part]]) == (each, count, each[part])
+    for one in (same, each):
+        with nullcontext() if -count <= position < count else pytest.raises(IndexError):
+            assert one[position] == 7

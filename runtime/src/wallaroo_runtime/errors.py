@@ -1,6 +1,7 @@
 """Declares the error that ends a command, with an exit code, and helpers for the texts of errors."""
 
-from collections.abc import Iterable, Iterator
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ class RunError(DiagnosticError):
     Attributes:
         exit_code: 2 for usage, 3 for the topology, 4 for a worker, 1 for any other error of a run.
         reason: The value `reason` of the error's text, if `of` has made it; else empty.
+        choices: Values for the argument `given` of the command line, which stands for several things.
 
     Example:
         >>> error = RunError.of("R602", problem="was not found", reason="no `java` on PATH")
@@ -26,6 +28,7 @@ class RunError(DiagnosticError):
     def __init__(self, diagnostics: Iterable[Diagnostic], exit_code: int = RUN) -> None:
         super().__init__(diagnostics)
         self.exit_code, self.reason = exit_code, ""
+        self.given, self.choices = "", tuple[str, ...]()
 
     @classmethod
     def of(cls, code: str, exit_code: int = RUN, **values: Any) -> "RunError":
@@ -33,6 +36,14 @@ class RunError(DiagnosticError):
         error = cls([Diagnostic.of(code, **values)], exit_code)
         error.reason = str(values.get("reason", ""))
         return error
+
+    def pasted(self, arguments: Sequence[str]) -> Sequence[Diagnostic]:
+        """Return the diagnostics. If the error has choices, the remedy is the command line with each of them."""
+        if not self.choices or self.given not in arguments:
+            return self.diagnostics
+        at = arguments.index(self.given)
+        lines = (shlex.join(["wallaroo", *arguments[:at], each, *arguments[at + 1 :]]) for each in self.choices)
+        return [replace(self.diagnostics[0], fix=f"run {' or '.join(f'`{line}`' for line in lines)}")]
 
 
 def plural(number: int, noun: str) -> str:

@@ -21,6 +21,9 @@ type kind struct {
 	pattern  *regexp.Regexp
 }
 
+// broker matches host and port of one broker. An IPv6 address is in brackets.
+var broker = regexp.MustCompile(`(\[[^][,]+\]|[^][,:]+)(?::([0-9]+))?`)
+
 var (
 	topic  = kind{topology.TopicNames, "TOPIC", topology.TopicPattern}
 	number = kind{"a number", "1000", regexp.MustCompile(`^(0|[1-9][0-9]*)$`)}
@@ -28,7 +31,7 @@ var (
 	acks   = kind{"-1, 0 or 1", "-1", regexp.MustCompile(`^(-1|0|1)$`)}
 	packer = kind{"gzip, snappy, lz4 or none", "lz4", regexp.MustCompile(`^(gzip|snappy|lz4|none)$`)}
 	offset = kind{"START, END or a number", "START", regexp.MustCompile(`^(START|END|0|-?[1-9][0-9]*)$`)}
-	hosts  = kind{"HOST:PORT,...", "127.0.0.1:9092", regexp.MustCompile(`^[^,:]+(:[0-9]+)?(,[^,:]+(:[0-9]+)?)*$`)}
+	hosts  = kind{"HOST:PORT,...", "127.0.0.1:9092", regexp.MustCompile("^" + broker.String() + "(," + broker.String() + ")*$")}
 	parts  = kind{"NUMBER or NUMBER:OFFSET, ...", "0,1:END",
 		regexp.MustCompile(`^[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?(,[0-9]{1,9}(:(START|END|0|-?[1-9][0-9]*))?)*$`)}
 )
@@ -161,12 +164,8 @@ func last(args []string, flag string) (value string, given bool) {
 
 // brokers splits a list HOST:PORT,... and adds Kafka's default port where there is none.
 func brokers(list string) (addresses []string) {
-	for _, item := range strings.Split(list, ",") {
-		host, port, named := strings.Cut(item, ":")
-		if !named {
-			port = "9092"
-		}
-		addresses = append(addresses, net.JoinHostPort(host, port))
+	for _, address := range broker.FindAllStringSubmatch(list, -1) {
+		addresses = append(addresses, net.JoinHostPort(strings.Trim(address[1], "[]"), cmp.Or(address[2], "9092")))
 	}
 	return addresses
 }

@@ -332,9 +332,14 @@ func (n *node) note(done string, key []byte) {
 	n.x.flight.Note(fmt.Sprintf("%s the state of step %q, key %s", done, n.name, topology.ShowKey(key)))
 }
 
-// notSerializable returns the failure of a message that has made its state impossible to serialize.
+// notSerializable returns the failure of a message that has made its state impossible to serialize. The state of a
+// window step has the type of the accumulator that failed.
 func notSerializable(step string, value any, err error) *Failure {
-	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", fmt.Sprintf("%T", value),
+	name := fmt.Sprintf("%T", value)
+	if failed := (*codec.Error)(nil); errors.As(err, &failed) {
+		name = failed.Type
+	}
+	return newFailure("C504", diagnostic.Of("C504", "step", step, "type", name,
 		"error", err, "fix", "").Message+"; "+codec.Remedy(err), codec.StackOf(err))
 }
 

@@ -20,7 +20,8 @@ import (
 	pb "wallarooapi/internal/workerpb"
 )
 
-// gathered is the aggregation of the test vectors. It fails in Update for a message -1, and in Output for -2.
+// gathered is the aggregation of the test vectors. It fails in Update for a message -1, and in Output for -2. For -3 it
+// makes an accumulator that cannot be serialized.
 type gathered struct{}
 
 func (gathered) InitialAccumulator() any { return []int64(nil) }
@@ -28,6 +29,9 @@ func (gathered) InitialAccumulator() any { return []int64(nil) }
 func (gathered) Update(input, accumulator any) any {
 	if input == int64(-1) {
 		panic("minus one")
+	}
+	if input == int64(-3) {
+		return make(chan int)
 	}
 	return append(slices.Clone(accumulator.([]int64)), input.(int64))
 }
@@ -327,6 +331,14 @@ func TestAWindowThatGivesNothingIsToldWithItsAccumulator(t *testing.T) {
 	letters := collect(t, outputs).letters
 	if len(letters) != 1 || letters[0].GetCode() != "C517" || letters[0].GetPreview() != "[1,-2]" ||
 		letters[0].GetError() != `values: the window of key "a" has no result; minus two` || !strings.Contains(letters[0].GetTraceback(), "gathered.Output") {
+		t.Errorf("dead letters are %v", letters)
+	}
+}
+
+func TestTheTypeOfAnAccumulatorThatCannotBeSerialized(t *testing.T) {
+	outputs, _, _ := windowCall(t, tumbling(1, -3).executor(t), nil, false, tumbling(1, -3).frames(t)...)
+	letters := collect(t, outputs).letters
+	if len(letters) != 1 || letters[0].GetCode() != "C504" || !strings.HasPrefix(letters[0].GetError(), "values: chan int cannot be serialized; ") {
 		t.Errorf("dead letters are %v", letters)
 	}
 }

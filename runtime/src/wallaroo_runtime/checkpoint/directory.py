@@ -1,13 +1,16 @@
 """Finds the directory of a checkpoint by the name of a program or run, and names the directory of a new one."""
 
 import re
+import time
 import unicodedata
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo_runtime.checkpoint.registry import chosen_for, digest, running, running_with, state_directory
 from wallaroo_runtime.durable.file import check_open, refuse_links
-from wallaroo_runtime.errors import USAGE, RunError
+from wallaroo_runtime.errors import USAGE, RunError, count
 from wallaroo_runtime.program.app import hint, resolve
 
 MANIFEST = "application.json"
@@ -32,8 +35,8 @@ def find_directory(text: str) -> Path:
     """Return the checkpoint that a user names on a command line: by its directory, its program, or the name of a run.
 
     Raises:
-        RunError: R616 if nothing has this name, it has no checkpoint, or this user may not read it; R715 if it has
-            several; R711 if the checkpoint has links.
+        RunError: R616 if nothing has this name, it has no checkpoint, or this user may not read it; R715 if it has,
+            or stands for, several; R711 if the checkpoint has links.
     """
     if "://" in text:
         fix = "give the application's name, or the directory on the driver's machine: `wallaroo ps` shows both"
@@ -48,6 +51,8 @@ def find_directory(text: str) -> Path:
         return checkpoint
     if (checkpoint := running_directory(text)) is not None:
         return checkpoint
+    if inside := [each.parent for each in path.absolute().glob(f"[!.]*/{MANIFEST}")]:
+        raise _several(text, f"this directory has {count(len(inside), 'checkpoint')} in it", inside)
     reason = f"there is no such checkpoint or program, and no application of this name runs{hint(path)}{what_runs()}"
     if app is not None:
         reason = f"it is no checkpoint, and no run of it has left one; --engine memory leaves none{what_runs()}"
@@ -62,9 +67,22 @@ def running_directory(name: str) -> Path | None:
     """
     checkpoints = [Path(each["checkpoint"]) for each in running() if each["application"] == name]
     if len(checkpoints) > 1:
-        fix = f"give one of {', '.join(map(str, checkpoints))}"
-        raise RunError.of("R715", USAGE, path=name, reason=f"{len(checkpoints)} applications of this name run", fix=fix)
+        raise _several(name, f"{len(checkpoints)} applications of this name run", checkpoints)
     return checkpoints[0] if checkpoints else None
+
+
+def _several(text: str, reason: str, checkpoints: Iterable[Path]) -> RunError:
+    """Return the error for a text that stands for several checkpoints. It lists them, first those used last."""
+    choices = tuple(map(str, sorted(checkpoints, key=_age)))
+    error = RunError.of("R715", USAGE, path=text, reason=reason, fix=f"give one of {', '.join(choices)}")
+    error.given, error.choices = text, choices
+    return error
+
+
+def _age(checkpoint: Path) -> float:
+    with suppress(OSError):
+        return time.time() - (checkpoint / MANIFEST).stat().st_mtime
+    return 0.0  # a run that has just begun
 
 
 def what_runs() -> str:
@@ -80,8 +98,7 @@ def _of_program(text: str, app: Path) -> Path | None:
     if not checkpoints:
         return None
     if len(checkpoints) > 1:
-        fix = f"give one of {', '.join(map(str, checkpoints))}"
-        raise RunError.of("R715", USAGE, path=text, reason="this program has several checkpoints", fix=fix)
+        raise _several(text, f"this program has {len(checkpoints)} checkpoints", checkpoints)
     refuse_links(checkpoints[0], [WORKERS])
     return checkpoints[0]
 

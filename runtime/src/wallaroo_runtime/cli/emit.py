@@ -5,8 +5,8 @@ import sys
 from functools import partial
 from typing import Any
 
-from wallaroo_runtime.cli.option import split
-from wallaroo_runtime.cli.parser import app_of, tell_split
+from wallaroo_runtime.cli.option import split, tell_split
+from wallaroo_runtime.cli.parser import app_of
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.topology.canonical import canonical_text
 

@@ -72,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except DiagnosticError as error:
-        report(error.diagnostics, as_json)
+        report(error.pasted(arguments) if isinstance(error, RunError) else error.diagnostics, as_json)
         return exit_code(error)
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -4,11 +4,13 @@ Programs written for Wallaroo read their own options from the arguments that the
 unknown option. So options of the runtime, and former options of Wallaroo, are removed; `--in` and `--out` stay visible.
 """
 
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 
 from wallaroo.diagnostic.diagnostic import closest
+from wallaroo_runtime.cli.parser import wrong_usage
 from wallaroo_runtime.cli.run_option import OWN, SUBMIT, VISIBLE
 
 MODULE = "--application-module"  # precedes APP on the original Wallaroo's command lines
@@ -142,3 +144,19 @@ def _file(result: Split, name: str, taken: list[str], used: frozenset[str]) -> N
         result.own += taken
     else:
         result.without_effect.append(name)
+
+
+def tell_split(parts: Split) -> None:
+    """Report to the user which options had no effect, according to a split command line.
+
+    Raises:
+        RunError: R608 if an option for the application is that of `submit`, or resembles an option of ours.
+    """
+    for name in parts.of_submit:
+        fix = "give it to `wallaroo submit`. After -- the application sees it"
+        raise wrong_usage(reason=f"{name} is an option of `wallaroo submit`", fix=fix)
+    for name, other in parts.suspicious:
+        fix = f"did you mean {other}? After -- the application sees it"
+        raise wrong_usage(reason=f"{name} is no option of `wallaroo`", fix=fix)
+    if parts.without_effect:
+        print(f"note: no effect here: {', '.join(parts.without_effect)}", file=sys.stderr)

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from wallaroo_runtime.archive.archive import ARCHITECTURES, file_digest, read_archive
-from wallaroo_runtime.cli.option import Split, extracted, split
-from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
+from wallaroo_runtime.cli.option import Split, extracted, split, tell_split
+from wallaroo_runtime.cli.parser import app_of, wrong_usage
 from wallaroo_runtime.console.json_line import report
 from wallaroo_runtime.program.app import ARCHIVE_SUFFIXES
 from wallaroo_runtime.topology.load import load

@@ -1,18 +1,16 @@
 """The argument parser: its errors are diagnostics with a remedy."""
 
 import argparse
-import math
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from wallaroo.diagnostic.diagnostic import closest, did_you_mean
 from wallaroo_runtime.cli.example import EXAMPLES
-from wallaroo_runtime.cli.option import Split
 from wallaroo_runtime.errors import USAGE, RunError
 
+MOST = 1e9  # largest amount: with more seconds a wait would overflow
 # Names of positional arguments that must not be empty; keys and values may be empty.
 _NAMES = {"APP", "CHECKPOINT", "CODE", "DIR", "FILE", "ID", "NAME", "NEW", "OLD", "TOPIC"}
 
@@ -64,7 +62,7 @@ class Parser(argparse.ArgumentParser):
             reason = f"{value} is not a {'command' if what == 'COMMAND' else f'value of {what}'}"
             raise usage_error(reason, value, names, f"use one of {', '.join(names)}", self.prog)
         message = re.sub(r"invalid int value: ('.*')", r"\1 is not a whole number", message)
-        raise usage_error(re.sub(r"invalid float value: ('.*')", r"\1 is not a number", message), "", (), "", self.prog)
+        raise usage_error(message, "", (), "", self.prog)
 
 
 def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
@@ -90,7 +88,7 @@ def whole(least: int, most: int = 10**18) -> Callable[[str], int]:
 
 
 def amount(noun: str, example: str) -> Callable[[str], float]:
-    """Return a function that reads the value of an option as a finite number of 0 or more.
+    """Return a function that reads the value of an option as a number from 0 to 1,000,000,000.
 
     Example:
         >>> amount("number of days", "30")("0.5")
@@ -102,7 +100,7 @@ def amount(noun: str, example: str) -> Callable[[str], float]:
 
     def read(text: str) -> float:
         with suppress(ValueError):
-            if math.isfinite(value := float(text)) and value >= 0:
+            if 0 <= (value := float(text)) <= MOST:
                 return value
         message = f"{text!r} is no {noun}; write e.g. {example}"
         raise argparse.ArgumentTypeError(message)
@@ -160,19 +158,3 @@ def app_of(arguments: argparse.Namespace, program: str) -> str:
     if not arguments.app:
         raise wrong_usage(reason=f"{program} needs an application", fix=f"give APP, e.g. `{program} word_count.py`")
     return str(arguments.app)
-
-
-def tell_split(parts: Split) -> None:
-    """Report to the user which options had no effect, according to a split command line.
-
-    Raises:
-        RunError: R608 if an option for the application is that of `submit`, or resembles an option of ours.
-    """
-    for name in parts.of_submit:
-        fix = "give it to `wallaroo submit`. After -- the application sees it"
-        raise wrong_usage(reason=f"{name} is an option of `wallaroo submit`", fix=fix)
-    for name, other in parts.suspicious:
-        fix = f"did you mean {other}? After -- the application sees it"
-        raise wrong_usage(reason=f"{name} is no option of `wallaroo`", fix=fix)
-    if parts.without_effect:
-        print(f"note: no effect here: {', '.join(parts.without_effect)}", file=sys.stderr)

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, BinaryIO
 
-from wallaroo_runtime.cli.option import PONY, without_effect
-from wallaroo_runtime.cli.parser import amount, tell_split, whole
+from wallaroo_runtime.cli.option import PONY, tell_split, without_effect
+from wallaroo_runtime.cli.parser import amount, whole
 from wallaroo_runtime.errors import USAGE, RunError, host_port
 from wallaroo_runtime.system.stop import Stop, stop_event
 from wallaroo_runtime.topology.override import parse_address

@@ -11,8 +11,8 @@ from typing import Any
 
 from wallaroo_runtime.cli.conf import bounds_of, conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.option import Split, arguments_of_app, split
-from wallaroo_runtime.cli.parser import app_of, refuse_together, tell_split, wrong_usage
+from wallaroo_runtime.cli.option import Split, arguments_of_app, split, tell_split
+from wallaroo_runtime.cli.parser import app_of, refuse_together, wrong_usage
 from wallaroo_runtime.cli.run_option import OWN, add_options, without_meaning
 from wallaroo_runtime.console.reporter import JsonReporter, TextReporter
 from wallaroo_runtime.monitor.access import LOOPBACK, OFF, TOKEN_FILE
@@ -25,7 +25,6 @@ USED = frozenset(OWN)
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 UNIX = "unix://"
 FREE = f"{LOOPBACK}:0"
-MAX_IDLE_S = 1_000_000_000.0
 
 split_arguments = partial(split, used=USED)
 
@@ -121,11 +120,8 @@ def run(arguments: argparse.Namespace) -> int:
     memory = "--debug" if arguments.debug else "--engine memory"
     for option in without_meaning(arguments) if arguments.engine == "memory" else ():
         raise wrong_usage(reason=f"{option} means nothing with {memory}", fix=f"leave out {option}, or {memory}")
-    idle = arguments.stop_when_idle
-    if idle is not None and not 0 <= idle <= MAX_IDLE_S:
-        raise wrong_usage(reason=f"--stop-when-idle {idle:g} is not a time", fix="give seconds, e.g. 10")
     if arguments.available_now:
-        why = idle is not None and "it waits until all is delivered, however long that takes"
+        why = arguments.stop_when_idle is not None and "it waits until all is delivered, however long that takes"
         refuse_together("--available-now", {"--stop-when-idle": why})
     if arguments.fresh and arguments.continue_goka:
         reason = "--fresh would count again what an earlier run has counted: Goka's offsets stay where they were"

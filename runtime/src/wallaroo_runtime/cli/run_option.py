@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from wallaroo_runtime.cli.parser import amount
 from wallaroo_runtime.monitor.access import LOOPBACK, OFF, parse_address
 
 PROGRAM, ENDS, SPARK, CHECKPOINT, FAILURES, SERVICES, SHOWN = (
@@ -83,7 +84,7 @@ OPTIONS = (
     RunOption(("--attach",), PROGRAM, "use a worker that is started already, e.g. under a debugger",
               {"action": "append", "default": [], "metavar": "NAME=unix:///PATH"}, of_spark=True, is_submitted=False),
     RunOption(("--stop-when-idle",), PROGRAM, "stop when no input came for SECONDS",
-              {"type": float, "metavar": "SECONDS"}),
+              {"type": amount("number of seconds", "10"), "metavar": "SECONDS"}),
     RunOption(("--available-now",), PROGRAM, "stop when all input present at the start is delivered",
               FLAG, of_spark=True),
     RunOption(("--in", "-i"), ENDS, "addresses at which sources listen",

@@ -15,8 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wallaroo_runtime.cli.option import SENDER, without_effect
-from wallaroo_runtime.cli.parser import tell_split, whole, wrong_usage
+from wallaroo_runtime.cli.option import SENDER, tell_split, without_effect
+from wallaroo_runtime.cli.parser import whole, wrong_usage
 from wallaroo_runtime.errors import USAGE, RunError, plural
 from wallaroo_runtime.gateway.framing import KINDS, length_packer
 from wallaroo_runtime.topology.override import parse_address

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from wallaroo.emit.module import module_command
 from wallaroo_runtime.cli.conf import conf_of, settings_help
 from wallaroo_runtime.cli.gateway_option import remote_of
-from wallaroo_runtime.cli.option import Split, arguments_of_app, extracted, split
-from wallaroo_runtime.cli.parser import app_of, tell_split, wrong_usage
+from wallaroo_runtime.cli.option import Split, arguments_of_app, extracted, split, tell_split
+from wallaroo_runtime.cli.parser import app_of, wrong_usage
 from wallaroo_runtime.cli.run import add_run_options, location_of, refuse_arguments
 from wallaroo_runtime.cli.run_option import ONLY_RUN, OWN, SUBMIT
 from wallaroo_runtime.console.json_line import print_result

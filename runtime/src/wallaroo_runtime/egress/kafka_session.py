@@ -102,7 +102,7 @@ class ProducerSession:
         self._client, self._topic, self._failed = client, target.topic, list[tuple[int, Any]]()
         self._brokers, self._lost, self._are_whole = list(target.brokers), list[Any](), target.records
         self._check_answer()
-        self._settings = producer_settings(target.brokers, target.options, sink)
+        self._settings = producer_settings(target.brokers, target.options)
         self._limits = record_limits(reader_settings(self._settings), target.topic)
         self._limit, self._knows_limits = self._limits.max_bytes, self._limits != RecordLimits()
         with suppress(ValueError):  # the client itself refuses a value that is not a number

@@ -84,8 +84,8 @@ class TransactionalSession(ProducerSession):
         self._reader = self._client.Consumer({**reader_settings(self._settings), **reader})
 
     def _transactional(self) -> Any:
-        own = {"transactional.id": self._name, "enable.idempotence": True}
-        return self._made({**RETRIES, **self._settings, **own})
+        defaults = {**RETRIES, "enable.idempotence": True}
+        return self._made({**defaults, **self._settings, "transactional.id": self._name})
 
     def _write(self, parts: Sequence[RecordPart], end: SinkPosition, without: Collection[int] | None) -> None:
         """Write records and the position after them in one transaction."""

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-PREFIX = "kafka."  # of the options of a source or sink that are settings of Kafka's client; others are for Spark
 CONNECT_S, ANSWER_S, RETRY_S = 5.0, 20.0, 0.1
 EARLIEST, LATEST = -2, -1
 MOST_RECEIVED = (1 << 31) - 1  # of consumers: with librdkafka's limit, records of 100 MB would look like an outage

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from wallaroo_runtime.kafka.client import MOST_RECEIVED, PREFIX, kafka_client, option_refused
+from wallaroo.message.kafka_record import PREFIX
+from wallaroo_runtime.kafka.client import MOST_RECEIVED, kafka_client, option_refused
 
 # Settings of Kafka's Java client, which reads in micro-batches, with those of this client; empty if it has none.
 RENAMED = {"fetch.max.wait.ms": "fetch.wait.max.ms", "max.poll.records": "", "default.api.timeout.ms": ""}
@@ -13,9 +14,9 @@ DEFAULTS: dict[str, Any] = {
     "reconnect.backoff.max.ms": 1000,
     "topic.metadata.refresh.interval.ms": 5000,
     "receive.message.max.bytes": MOST_RECEIVED,
+    "log_level": 0,  # the log on stderr repeats the client's errors
 }
 OWN: dict[str, Any] = {
-    "log_level": 0,  # the log on stderr repeats the client's errors
     "enable.auto.commit": False,  # the journal records how far it has read
     "enable.partition.eof": True,
     "auto.offset.reset": "error",

@@ -7,8 +7,8 @@ have other names and forms. All else uses librdkafka.
 from collections.abc import Mapping
 from pathlib import Path
 
+from wallaroo.message.kafka_record import PREFIX
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import PREFIX
 
 _LOGIN = "org.apache.kafka.common.security.{}LoginModule required username={} password={};"
 _MODULES = {"PLAIN": "plain.Plain", "SCRAM-SHA-256": "scram.Scram", "SCRAM-SHA-512": "scram.Scram"}

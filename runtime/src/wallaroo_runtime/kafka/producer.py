@@ -1,12 +1,9 @@
 """Makes the settings of the Kafka client with which an egress writes a topic."""
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wallaroo.message.kafka_record import CONNECTING
-from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import PREFIX
+from wallaroo.message.kafka_record import CONNECTING, PREFIX
 
 DEFAULTS: dict[str, Any] = {
     "partitioner": "murmur2_random",
@@ -15,8 +12,6 @@ DEFAULTS: dict[str, Any] = {
 # Settings of every sink. A write of the egress ends with a flush, which sends at once all records that still wait. So a
 # long `linger.ms` delays nothing, and many records go to the broker in few batches, which cost it less CPU time.
 FIXED: dict[str, Any] = {"linger.ms": 100, "delivery.report.only.error": True}
-# Settings that only this program may make: the name of a sink's transactions, the brokers, and callbacks.
-OWN = re.compile(r"transactional\.id|bootstrap\.servers|delivery\.report\.only\.error|logger|.*_cb|on_delivery")
 # Settings by their names in Kafka's Java client, which Spark's sink uses, with their names in this client.
 LIMIT = "message.max.bytes"
 RENAMED = {"max.request.size": LIMIT}
@@ -24,32 +19,20 @@ RENAMED = {"max.request.size": LIMIT}
 _UNORDERED = ("max.in.flight", "max.in.flight.requests.per.connection", "message.send.max.retries", "retries")
 
 
-def producer_settings(brokers: Iterable[str], options: Mapping[str, str], sink: str) -> dict[str, Any]:
+def producer_settings(brokers: Iterable[str], options: Mapping[str, str]) -> dict[str, Any]:
     """Return the settings of librdkafka for the options of a Kafka sink.
 
     Args:
         brokers: HOST:PORT of some brokers.
         options: Options of the sink.
-        sink: Name of the sink, for errors.
-
-    Raises:
-        RunError: R716 if an option is not one of Kafka's, or is not for users.
 
     Example:
-        >>> producer_settings(["k:9092"], {"kafka.max.request.size": "9000"}, "out")
+        >>> producer_settings(["k:9092"], {"kafka.max.request.size": "9000"})
         {'bootstrap.servers': 'k:9092', 'log_level': 0, 'message.max.bytes': '9000'}
     """
     settings: dict[str, Any] = {"bootstrap.servers": ",".join(brokers), "log_level": 0}
-    for option, value in sorted(options.items()):
-        name = option.removeprefix(PREFIX)
-        if name == option:
-            what, fix = f'option {option} of sink "{sink}"', "leave it out: Spark does not write this sink"
-            raise RunError.of("R716", USAGE, what=what, reason=f"it does not begin with {PREFIX}", fix=fix)
-        if OWN.fullmatch(name):
-            what, reason = f'option {option} of sink "{sink}"', "only the runtime sets it"
-            raise RunError.of("R716", USAGE, what=what, reason=reason, fix="leave it out")
-        settings[RENAMED.get(name, name)] = value
-    return settings
+    names = ((option.removeprefix(PREFIX), value) for option, value in sorted(options.items()))
+    return settings | {RENAMED.get(name, name): value for name, value in names}
 
 
 def keeps_order(settings: Mapping[str, Any]) -> bool:

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.kafka_record import PREFIX
 from wallaroo_runtime.plan.plan import NodeKind, Plan
 from wallaroo_runtime.topology.model import GeneratorSource, KafkaSource, Part, Sink, Source, Topology
 
 PARTITIONS, BUCKETS = 1, 4  # one task does all work, without a shuffle; a call for each bucket, at the same time
 MICROBATCH = "leave out --mode"
 LOCAL = f"{MICROBATCH}: micro-batches run there; or give --master local[*], without --deploy-mode, to use this machine"
-OPTIONS = "kafka."  # options for the Kafka client; others are for Spark
 _SERVED = {"tcp", "generator", "kafka"}
 
 
@@ -45,7 +45,7 @@ def _of_parts(topology: Topology) -> Iterator[Diagnostic]:
     for part in topology.sources():
         if part.kind not in _SERVED and not isinstance(part, GeneratorSource):
             yield _obstacle(f'the {part.kind} source "{part.name}"', part)
-        elif isinstance(part, KafkaSource) and (own := [name for name in part.options if not name.startswith(OPTIONS)]):
+        elif isinstance(part, KafkaSource) and (own := [name for name in part.options if not name.startswith(PREFIX)]):
             yield _obstacle(
                 f'option {own[0]} of source "{part.name}", an option of Spark, which does not read it', part
             )

@@ -1,16 +1,26 @@
 """Declares how topics of Kafka are created, and checks how sources and sinks use topics."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.kafka_record import PREFIX
 from wallaroo_runtime.topology.index import Index, Part, items_of
 from wallaroo_runtime.topology.schema import shown_json
 
 # Options with which Spark's source would read a table in parts, or one partition in several tasks.
 NUMBERS = frozenset(("maxoffsetspertrigger", "minoffsetspertrigger", "minpartitions", "maxrecordsperpartition"))
 LIMITS = NUMBERS | {"maxtriggerdelay"}
+# Options that only the runtime sets: brokers, groups and transactions, offsets, callbacks. Spark ignores their case.
+_CLIENT = r"bootstrap\.servers|logger|.*_cb|on_(commit|delivery)"
+_OWNED = {
+    "sources": rf"kafka\.({_CLIENT}|group\.id|enable\.(auto\.commit|partition\.eof)|auto\.offset\.reset"
+    r"|(key|value)\.deserializer|interceptor\.classes)|(assign|subscribe|(starting|ending)(offsets|timestamp)).*"
+    r"|includeheaders",
+    "sinks": rf"kafka\.({_CLIENT}|transactional\.id|delivery\.report\.only\.error)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +45,12 @@ class TopicCreation:
 
 
 def check_topics(index: Index) -> Iterator[Diagnostic]:
-    """Check that tables are read whole and as records, and that all sources and sinks create a topic the same way."""
+    """Check options, that tables are read whole and as records, and that all parts create a topic the same way."""
     created: dict[tuple[Any, Any], Any] = {}
     for part in index.parts:
         if part.text("kind") != "kafka":
             continue
-        yield from _numbers(index, part)
+        yield from _options(index, part)
         if part.value.get("table") is True:
             yield from _table(index, part)
         create = part.value.get("create")
@@ -52,13 +62,18 @@ def check_topics(index: Index) -> Iterator[Diagnostic]:
                 yield _finding(index, part, "/create", reason, "let both say the same of how it is created")
 
 
-def _numbers(index: Index, part: Part) -> Iterator[Diagnostic]:
-    """Check the options that must be numbers above 0. Errors of Spark and Kafka would not name option and value."""
+def _options(index: Index, part: Part) -> Iterator[Diagnostic]:
+    """Check names and numbers. Errors of Spark and Kafka would not name option and value, or there would be none."""
     for name, value in part.object("options").items():
-        text = str(value)
-        if name.lower() in NUMBERS and "${env:" not in text and not (text.isdecimal() and int(text) > 0):
-            reason = f"its option {name} is {shown_json(value)}"
-            yield _finding(index, part, f"/options/{name}", reason, "give a number above 0, or leave it out")
+        text, reason, fix = str(value), "", "leave it out"
+        if re.fullmatch(_OWNED.get(part.kind, ""), name, re.IGNORECASE):
+            reason = f"only the runtime sets option {name}"
+        elif part.kind == "sinks" and not name.startswith(PREFIX):
+            reason = f"its option {name} does not begin with {PREFIX}: Spark does not write this sink"
+        elif name.lower() in NUMBERS and "${env:" not in text and not (text.isdecimal() and int(text) > 0):
+            reason, fix = f"its option {name} is {shown_json(value)}", "give a number above 0, or leave it out"
+        if reason:
+            yield _finding(index, part, f"/options/{name}", reason, fix)
 
 
 def _table(index: Index, part: Part) -> Iterator[Diagnostic]:

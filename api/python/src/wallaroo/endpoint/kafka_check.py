@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import Place
+from wallaroo.message.kafka_record import PREFIX
 
-PREFIX = "kafka."
 # Options of Spark's source that are not settings of Kafka's client. Spark ignores the case of their names.
 SPARK_OPTIONS = (
     "failOnDataLoss", "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix",
@@ -13,7 +13,8 @@ SPARK_OPTIONS = (
     "minOffsetsPerTrigger", "minPartitions",
 )  # fmt: skip
 _PARAMETERS = {"bootstrap.servers": "brokers", "topic": "topic"}  # options of Kafka and Spark, with their parameters
-_OF_SOURCES = {"subscribe": "topic", "startingoffsets": "start"}
+_CHOSEN = "--NAME_partitions of DefaultKafkaSourceCLIParser"
+_OF_SOURCES = {"subscribe": "topic", "assign": _CHOSEN, "startingoffsets": "start"}
 
 
 def check_options(place: Place, options: Mapping[str, str], *, is_source: bool) -> None:

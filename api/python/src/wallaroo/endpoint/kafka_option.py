@@ -11,6 +11,7 @@ from wallaroo.diagnostic.error import WallarooParameterError
 from wallaroo.diagnostic.location import called_from
 
 DEFAULT_PORT = "9092"
+_HOST = r"(\[[^][,]+\]|[^][,:]+)(?::([0-9]{1,5}))?"  # an IPv6 address is in brackets
 _OFFSET = r"(START|END|0|-?[1-9][0-9]*)"
 
 
@@ -28,7 +29,7 @@ _LEVEL = _Kind("Fine, Info, Warn or Error", "Warn", r"Fine|Info|Warn|Error")
 _ACKS = _Kind("-1, 0 or 1", "-1", r"-1|0|1")
 _PACKER = _Kind("gzip, snappy, lz4 or none", "lz4", r"gzip|snappy|lz4|none")
 _START = _Kind("START, END or a number", "START", _OFFSET)
-_HOSTS = _Kind("HOST:PORT,...", "127.0.0.1:9092", r"[^,:]+(:[0-9]{1,5})?(,[^,:]+(:[0-9]{1,5})?)*")
+_HOSTS = _Kind("HOST:PORT,...", "127.0.0.1:9092", rf"{_HOST}(,{_HOST})*")
 _PARTS = _Kind("NUMBER or NUMBER:OFFSET, ...", "0,1:END", rf"[0-9]{{1,9}}(:{_OFFSET})?(,[0-9]{{1,9}}(:{_OFFSET})?)*")
 
 _FETCH_WAIT, LINGER, MESSAGE_SIZE = "kafka.fetch.max.wait.ms", "kafka.linger.ms", "kafka.max.request.size"
@@ -173,9 +174,8 @@ def _read(
     if "log_level" in values:
         warnings.warn(f"--{name}_log_level has no effect: Spark's log settings count", stacklevel=2)
     topic.topic, topic.log_level = values.get("topic", ""), values.get("log_level", "Warn")
-    for address in filter(None, values.get("brokers", "").split(",")):
-        host, _, port = address.partition(":")
-        topic.brokers.append((host, port or DEFAULT_PORT))
+    addresses = re.findall(_HOST, values.get("brokers", ""))
+    topic.brokers = [(host.strip("[]"), port or DEFAULT_PORT) for host, port in addresses]
     return values, topic
 
 

@@ -8,6 +8,7 @@ from wallaroo.diagnostic.diagnostic import shown
 from wallaroo.diagnostic.error import Place
 
 RECORD = "record"
+PREFIX = "kafka."  # of the options of a source or sink that are settings of Kafka's client; others are for Spark
 # The largest record that a broker with default settings accepts, in bytes (message.max.bytes).
 MAX_RECORD_BYTES = 1_048_588
 CONNECTING = ("security.", "sasl.", "ssl.", "enable.ssl.", "client.", "socket.", "broker.")
@@ -50,7 +51,7 @@ def connection_settings(options: Mapping[str, str]) -> dict[str, str]:
         >>> connection_settings({"kafka.security.protocol": "SSL", "kafka.acks": "1", "minPartitions": "3"})
         {'security.protocol': 'SSL'}
     """
-    names = {name: name.removeprefix("kafka.") for name in options if name.startswith("kafka.")}
+    names = {name: name.removeprefix(PREFIX) for name in options if name.startswith(PREFIX)}
     return {name: options[option] for option, name in names.items() if name.startswith(CONNECTING)}
 
 

@@ -10,8 +10,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
+from wallaroo.message.kafka_record import PREFIX
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import CORRECT, EARLIEST, LATEST, PREFIX, check_answer
+from wallaroo_runtime.kafka.client import CORRECT, EARLIEST, LATEST, check_answer
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import java_options
 from wallaroo_runtime.kafka.offset import check_partitions, lost_records, starting_offsets

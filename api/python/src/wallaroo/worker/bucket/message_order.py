@@ -2,13 +2,31 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, groupby, pairwise
+from itertools import accumulate, chain, groupby, pairwise, repeat
 from typing import Any
 
 from wallaroo.message.frame import HEADER_BYTES, FrameHeader, read_sequences
 from wallaroo.worker.bucket.cell import CellTable
 
 Place = tuple[FrameHeader, bytes, int]  # place of a frame: its header, the bytes that contain it, and its begin
+
+
+@dataclass(frozen=True, slots=True)
+class Same(Sequence[Any]):
+    """A sequence of `size` equal elements, of which only one is in memory."""
+
+    value: Any
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, position: Any) -> Any:
+        chosen = range(self.size)[position]
+        return Same(self.value, len(chosen)) if isinstance(chosen, range) else self.value
+
+    def __iter__(self) -> Iterator[Any]:
+        return repeat(self.value, self.size)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from wallaroo.message.key import readable
 from wallaroo.message.timer import Deleted
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.cell import UNREAD, Cell, CellTable
-from wallaroo.worker.bucket.message_order import Messages
+from wallaroo.worker.bucket.message_order import Messages, Same
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.flight import PROGRESS
 from wallaroo.worker.stage.keyed import StateEntry
@@ -137,8 +137,8 @@ class VisitTurn:
         count = len(keys)
         self.stage.visited[entry.number] += count
         return Messages(
-            replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys, [data] * count,
-            range(count), [cause.sequence] * count, [cause.ordinal] * count, [time] * count, is_visit=True,
+            replace(entry, closed_keys=None), self.state.table(entry.node.state_port), keys, Same(data, count),
+            range(count), Same(cause.sequence, count), Same(cause.ordinal, count), Same(time, count), is_visit=True,
         )  # fmt: skip
 
     def _keys(self, entry: StateEntry) -> list[bytes]:
