@@ -1,13 +1,10 @@
 """Cells: each has the state of one key, as an object or as bytes, with timers and times if its step needs them."""
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from wallaroo.message.frame import FrameError
 from wallaroo.worker.value.value import StateReadError, ValueCodec
-
-if TYPE_CHECKING:
-    from wallaroo.worker.bucket.timing import Timing
 
 # Encoding of the log entries of timed states: encoding of the state, time, silent, number of timers. Then come the
 # timers: length of the name, the name, and the due time. Then comes the state.
@@ -90,7 +87,7 @@ class CellTable(dict[bytes, Cell]):
     def __init__(self, codec: ValueCodec) -> None:
         super().__init__()
         self.codec = codec
-        self.timing: Timing | None = None
+        self.timing: object | None = None
         self.written = self.unread = 0
 
     @property

@@ -213,7 +213,7 @@ class TimedTurn:
 
 
 def _timing(table: CellTable) -> Timing:
-    assert table.timing is not None
+    assert isinstance(table.timing, Timing)
     return table.timing
 
 
