@@ -20,7 +20,6 @@ from wallaroo.worker.bucket.timed_turn import TimedTurn
 from wallaroo.worker.bucket.visit import Tick, Visit, Visitor, VisitTurn, with_visits
 from wallaroo.worker.bucket.window_run import WindowTurn
 from wallaroo.worker.stage.crossing import read_messages
-from wallaroo.worker.stage.entry import entering
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE
 from wallaroo.worker.stage.keyed import StateEntry, WindowEntry
 from wallaroo.worker.stage.stage import Stage
@@ -213,8 +212,15 @@ class BucketRun:
 
     def _enters(self, entry: StateEntry | WindowEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
         """Return a function that marks a message as in flight before it is read, or skips it; None if not needed."""
-        is_needed = self._is_watched and encoding in (entry.values.encoding, PICKLED)
-        return entering(ordinals.start - 1, self.stage.skips, self.stage.flight) if is_needed else None
+        if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
+            return None
+
+        def enter(position: int) -> bool:
+            is_run = ordinals[position] - 1 not in self.stage.skips
+            self.stage.flight[MESSAGE] = ordinals[position] if is_run else OUTSIDE
+            return is_run
+
+        return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
         """Yield the arguments that only some generated loops take: the keys and the times of messages."""
