@@ -2,6 +2,7 @@ package wallarootest
 
 import (
 	"fmt"
+	"iter"
 	"net"
 	"slices"
 	"strings"
@@ -23,56 +24,42 @@ func (n named) String() string {
 // source returns the source with a name. If there is no such source, the test fails, and source returns nil.
 func (a *App) source(name string) *declaration.Source {
 	a.t.Helper()
-	var all []*declaration.Source
-	var names []named
-	for source := range a.declared.Sources() {
-		all, names = append(all, source), append(names, named{source.Name, source.Path, placeOf(source.Edge)})
-	}
-	if at := a.find("source", name, names); at >= 0 {
-		return all[at]
-	}
-	return nil
+	return find(a, "source", name, a.declared.Sources(), func(s *declaration.Source) named {
+		return named{s.Name, s.Path, placeOf(s.Edge)}
+	})
 }
 
 // sink returns the sink with a name. If there is no such sink, the test fails, and sink returns nil.
 func (a *App) sink(name string) *declaration.Sink {
 	a.t.Helper()
-	var all []*declaration.Sink
-	var names []named
-	for sink := range a.declared.Sinks() {
-		all, names = append(all, sink), append(names, named{sink.Name, sink.Path, placeOf(sink.Edge)})
-	}
-	if at := a.find("sink", name, names); at >= 0 {
-		return all[at]
-	}
-	return nil
+	return find(a, "sink", name, a.declared.Sinks(), func(s *declaration.Sink) named {
+		return named{s.Name, s.Path, placeOf(s.Edge)}
+	})
 }
 
-// find returns the index of the item with a name. The test fails, and find returns -1, unless exactly one item matches.
-func (a *App) find(what, name string, all []named) int {
+// find returns the source or sink with a name. The test fails, and find returns nil, unless exactly one matches.
+func find[P any](a *App, what, name string, all iter.Seq[*P], texts func(*P) named) *P {
 	a.t.Helper()
-	at, count := -1, 0
-	for i, each := range all {
-		if name == each.name || name == each.path || name == each.place {
-			at = i
-			count++
+	var found []*P
+	var shown []string
+	for each := range all {
+		n := texts(each)
+		if name == n.name || name == n.path || name == n.place {
+			found = append(found, each)
 		}
+		shown = append(shown, n.String())
 	}
-	if count == 1 {
-		return at
-	}
-	shown := make([]string, len(all))
-	for i, each := range all {
-		shown[i] = each.String()
+	if len(found) == 1 {
+		return found[0]
 	}
 	slices.Sort(shown)
-	if count == 0 {
+	if len(found) == 0 {
 		a.t.Fatalf("wallarootest: the application has no %s %q; it has %s", what, name, strings.Join(shown, ", "))
 	} else {
-		a.t.Fatalf("wallarootest: the application has %d %ss %q; name one by its path or address: %s", count, what, name,
+		a.t.Fatalf("wallarootest: the application has %d %ss %q; name one by its path or address: %s", len(found), what, name,
 			strings.Join(shown, ", "))
 	}
-	return -1
+	return nil
 }
 
 // placeOf returns the address or topic of a source or sink, or "" if it has neither.

@@ -158,15 +158,6 @@ func (d *Decoder) Described() (size int) {
 	return size
 }
 
-// Types are the types that the values of one frame have described so far. See Exchange.
-type Types struct{ streams []*decodeStream }
-
-// Exchange swaps *types with the types of the decoder's current frame, so that one decoder can switch between
-// unfinished frames.
-func (d *Decoder) Exchange(types *Types) {
-	d.gob.streams, types.streams = types.streams, d.gob.streams
-}
-
 // Decode reads a value. encoding is Native or Custom, as in the header of the frame.
 func (d *Decoder) Decode(encoding byte, data []byte) (value any, err error) {
 	defer func() {

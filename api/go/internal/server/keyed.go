@@ -114,11 +114,7 @@ func (c *conversation) part(first *pb.Bucket) (err error) {
 	if err != nil {
 		return err
 	}
-	run := call.run.Run
-	if last.GetRelease() || c.open != nil {
-		run = call.run.RunPart
-	}
-	if err := call.turn.run(func() error { return run(pieces...) }); err != nil {
+	if err := call.turn.run(func() error { return call.run.Run(pieces...) }); err != nil {
 		return err
 	}
 	if last.GetRelease() {

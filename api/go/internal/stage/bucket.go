@@ -35,7 +35,7 @@ type BucketCall struct {
 // at most once, after a state computation has failed or a state could not be serialized.
 func (x *Executor) NewCall(bucket *state.Bucket, rebuild func() (*state.Bucket, error)) *BucketCall {
 	c := &BucketCall{x: x, bucket: bucket, rebuild: rebuild}
-	x.keyed.careful, x.keyed.ordered = x.keyed.checks || x.keyed.notes, false
+	x.keyed.careful = x.keyed.checks || x.keyed.notes
 	x.keyed.saved = map[*state.Entry][]byte{}
 	return c
 }
@@ -53,13 +53,6 @@ func (x *Executor) Careful(is bool) {
 // CheckPersist makes a dead letter (C510) of each message that changes a state without persisting it. This is slow.
 func (x *Executor) CheckPersist() { x.keyed.checks = true }
 
-// RunPart is Run for a call that also uses Release: it processes the messages of windows and of other state steps in
-// one order, so that results leave in the order of sequence numbers.
-func (c *BucketCall) RunPart(pieces ...[]byte) error {
-	c.x.keyed.ordered = true
-	return c.Run(pieces...)
-}
-
 // Run processes the messages of a part of the call. Each piece consists of whole frames, which must not change until
 // the call has ended.
 func (c *BucketCall) Run(pieces ...[]byte) error {
@@ -72,7 +65,7 @@ func (c *BucketCall) Run(pieces ...[]byte) error {
 	return c.replay()
 }
 
-// Release ends a part and returns its outputs, before the call has ended. The call continues with another RunPart.
+// Release ends a part and returns its outputs, before the call has ended. The call continues with another Run.
 func (c *BucketCall) Release() ([]OutputFrame, error) {
 	err := c.again(func() error { return c.close(c.keep) })
 	if err != nil {

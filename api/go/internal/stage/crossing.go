@@ -132,19 +132,15 @@ func (x *Executor) runReceived(n *node) error {
 // is false.
 func (n *node) readBack(form valueReader, value []byte) (message any, ok bool) {
 	message, err := form.Decode(n.x.frame.Encoding, value)
-	if err != nil {
-		n.buryUnread(form, value, err)
+	if err == nil {
+		return message, true
 	}
-	return message, err == nil
-}
-
-// buryUnread makes a dead letter of a message in the current frame that cannot be deserialized.
-func (n *node) buryUnread(form valueReader, value []byte, err error) {
 	if form, coded := form.(codec.Builtin); coded {
 		n.buryBytes("C505", value, n.x.frame.Encoding, fmt.Sprintf("it is not in codec %q; %v", form.Name, err), "")
 	} else {
 		n.buryBytes("C504", value, n.x.frame.Encoding, "the message cannot be read back; "+err.Error(), codec.StackOf(err))
 	}
+	return nil, false
 }
 
 // buryUnwritten makes a dead letter of a message that cannot be serialized at an exit.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/codec"
 	"wallarooapi/internal/declaration"
 	"wallarooapi/internal/diagnostic"
@@ -31,7 +32,6 @@ func (n *node) rollBack() error {
 type keyed struct {
 	bucket               *state.Bucket
 	careful              bool // each state is serialized after each message
-	ordered              bool // messages of window steps and of other steps are processed in one order
 	checks               bool // a message that changes a state without persisting it fails
 	maxBytes, pieceBytes int  // maximum size of a state, and of the pieces of a large state in the log
 
@@ -103,23 +103,35 @@ func (x *Executor) checkKeyed(n *node) error {
 	return nil
 }
 
-// arrive makes a message the current message of the executor. position is the index of its key in the frame. If the
-// message must not be processed, arrive returns the reason.
-func (n *node) arrive(position int, ordinal uint64) *pb.Skip {
+// takeOne makes a message of the current frame the current message of the executor, and deserializes it. position is the
+// index of its key in the frame. If the message must not be processed or cannot be read, it becomes a dead letter, and
+// ok is false.
+func (n *node) takeOne(position int, ordinal uint64, value []byte) (message any, ok bool) {
 	n.in++
 	n.x.keyed.key = n.x.frame.Keys[position]
 	n.x.key = n.x.keyed.key
-	return n.x.enterAt(ordinal)
+	if skip := n.x.enterAt(ordinal); skip != nil {
+		n.skip(skip, value)
+		return nil, false
+	}
+	return n.readBack(n.stateful.form, value)
+}
+
+// buryIfOutOfTime reports whether the time of the current message is out of the range for windows and timers. If so, the
+// message becomes a dead letter.
+func (n *node) buryIfOutOfTime(message any) bool {
+	x := n.x
+	if x.timestamp >= calendar.FirstMs && x.timestamp <= calendar.LastMs {
+		return false
+	}
+	n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key), "time", x.timestamp).Message, "")
+	return true
 }
 
 // runKeyed deserializes a message and processes it with the state of its key. position is the index of the key in the
 // frame.
 func (n *node) runKeyed(table *state.Table, position int, value []byte) error {
-	if skip := n.arrive(position, n.x.count(1)); skip != nil {
-		n.skip(skip, value)
-		return nil
-	}
-	message, ok := n.readBack(n.stateful.form, value)
+	message, ok := n.takeOne(position, n.x.count(1), value)
 	if !ok {
 		return nil
 	}
@@ -188,27 +200,15 @@ func (n *node) settle(table *state.Table, entry *state.Entry, fresh, persist, de
 	return false, nil
 }
 
-// skip makes a dead letter of a message that must not be processed.
+// skip makes a dead letter of a message that must not be processed. It reads the message nevertheless, because later
+// messages may need its type description. Meanwhile no message is in flight.
 func (n *node) skip(skip *pb.Skip, value []byte) {
-	var message any
 	if n.x.frame.Encoding == codec.Native {
-		message = n.x.pass(value)
-	}
-	n.burySkipped(skip, message, value)
-}
-
-// pass reads a message that must not be processed, because later messages may need its type description. Meanwhile no
-// message is in flight.
-func (x *Executor) pass(value []byte) any {
-	x.flight.Outside()
-	return x.decoder.Pass(value)
-}
-
-// burySkipped makes a dead letter of a message that must not be processed. message is nil if it was not deserialized.
-func (n *node) burySkipped(skip *pb.Skip, message any, value []byte) {
-	if message != nil && codec.ReadsWithoutCode(reflect.TypeOf(message)) {
-		n.buryShown(skip.GetCode(), message, skippedPreview(message), skip.GetReason(), "")
-		return
+		n.x.flight.Outside()
+		if message := n.x.decoder.Pass(value); message != nil && codec.ReadsWithoutCode(reflect.TypeOf(message)) {
+			n.buryShown(skip.GetCode(), message, skippedPreview(message), skip.GetReason(), "")
+			return
+		}
 	}
 	n.buryBytes(skip.GetCode(), value, n.x.frame.Encoding, skip.GetReason(), "")
 }

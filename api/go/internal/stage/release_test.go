@@ -80,7 +80,7 @@ func inParts(
 	call := x.NewCall(bucket, load)
 	var outputs []stage.OutputFrame
 	for i, part := range parts {
-		if err := call.RunPart(part...); err != nil {
+		if err := call.Run(part...); err != nil {
 			return nil, nil, nil, err
 		}
 		if i == len(parts)-1 {

@@ -85,7 +85,7 @@ func TestSkippedMessagesLeaveTheStateAlone(t *testing.T) {
 	for _, letter := range got.letters {
 		codes = append(codes, letter.GetCode()+" "+letter.GetPath()+" "+string(letter.GetKey())+" "+letter.GetPreview())
 	}
-	want := "C501 0/steps/1 b boom, C508 0/steps/1 b bar, C509 0/steps/1 c cold"
+	want := "C508 0/steps/1 b bar, C509 0/steps/1 c cold, C501 0/steps/1 b boom"
 	if found := strings.Join(codes, ", "); found != want {
 		t.Errorf("dead letters are %q; want %q", found, want)
 	}

@@ -71,9 +71,9 @@ type Executor struct {
 	keyed      keyed
 	hasTimes   bool // messages of outputs have timestamps
 	hasWindows bool
-	hasStates  bool      // the stage has state steps that are not windows
-	timed      []*timed  // states with timers or a TTL
-	arrivals   []arrival // messages and ticks of windows in the current call
+	hasStates  bool       // the stage has state steps that are not windows
+	timed      []*timed   // states with timers or a TTL
+	arrivals   []*arrival // messages and ticks of windows in the current call
 	visited    []*pb.Visited
 
 	inTest bool // see InTest
@@ -286,7 +286,9 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 			return damaged(err)
 		}
 		if x.frame.Port == frame.TickPort {
-			x.tick()
+			if tick := x.tick(); x.hasWindows {
+				x.arrivals = append(x.arrivals, tick)
+			}
 			continue
 		}
 		n, err := x.entry()
@@ -301,7 +303,7 @@ func (x *Executor) feedAll(frames []byte) (err error) {
 		case n.received != nil:
 			err = x.runReceived(n)
 		case n.stateful.windows != nil:
-			err = x.takeWindow(n)
+			err = x.take(n, &x.arrivals)
 		default:
 			err = x.runState(n)
 		}

@@ -6,13 +6,10 @@ import (
 	"time"
 
 	wa "wallarooapi"
-	"wallarooapi/internal/calendar"
 	"wallarooapi/internal/codec"
-	"wallarooapi/internal/diagnostic"
 	"wallarooapi/internal/emission"
 	"wallarooapi/internal/state"
 	"wallarooapi/internal/timing"
-	"wallarooapi/internal/topology"
 	pb "wallarooapi/internal/workerpb"
 )
 
@@ -87,8 +84,7 @@ func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte
 // before the message is processed. runs is false if the message became a dead letter, because its time is out of range.
 func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
 	x := n.x
-	if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
-		n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key), "time", x.timestamp).Message, "")
+	if n.buryIfOutOfTime(message) {
 		return false, nil
 	}
 	x.keyed.entries[position] = nil // a message of another step or a due timer may have changed the entry of the key

@@ -276,14 +276,14 @@ func (c *timerCase) cut(t testing.TB, draw *rand.Rand) (r timerResult) {
 		for ; parts > 0 && from < to && err == nil; parts-- {
 			middle := from + draw.IntN(to-from+1)
 			var released []stage.OutputFrame
-			if err = call.RunPart(c.frames(t, from, middle)...); err == nil {
+			if err = call.Run(c.frames(t, from, middle)...); err == nil {
 				released, err = call.Release()
 			}
 			r.take(t, released)
 			from = middle
 		}
 		if err == nil {
-			err = call.RunPart(c.frames(t, from, to)...)
+			err = call.Run(c.frames(t, from, to)...)
 		}
 		if err != nil {
 			break

@@ -28,15 +28,15 @@ func (n *node) takeVisits(names []string) error {
 }
 
 // takeVisit reads the visit in the current frame.
-func (x *Executor) takeVisit() (taken arrival, err error) {
+func (x *Executor) takeVisit() (*arrival, error) {
 	f := &x.frame
 	if f.Count != 1 || f.Encoding != frame.Plain || f.HasAbsent() || x.keyed.bucket == nil {
-		return taken, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
+		return nil, damaged(fmt.Errorf("a frame of visits has %d values of encoding %d", f.Count, f.Encoding))
 	}
 	ordinal := x.count(1)
-	taken = arrival{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal], visit: &pb.Visit{}}
+	taken := &arrival{sequence: f.Sequence, timestamp: f.TimestampMs, ordinal: ordinal, skip: x.skips[ordinal], visit: &pb.Visit{}}
 	if err := proto.Unmarshal(f.Values, taken.visit); err != nil {
-		return taken, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
+		return nil, damaged(fmt.Errorf("the value of a frame of visits is no Visit: %w", err))
 	}
 	return taken, nil
 }

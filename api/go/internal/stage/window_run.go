@@ -29,78 +29,81 @@ func newWindow(step *declaration.Step, d *pb.Node, form valueReader) (*stateful,
 	return &stateful{state: step.State, port: uint16(d.GetStatePort()), windows: windows, form: form}, nil
 }
 
-// tick reads the tick in the current frame. Window steps process it later, together with their messages.
-func (x *Executor) tick() arrival {
-	t := arrival{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
-	if x.hasWindows {
-		x.arrivals = append(x.arrivals, t)
-	}
-	return t
+// tick reads the tick in the current frame. It is processed later, together with messages.
+func (x *Executor) tick() *arrival {
+	return &arrival{sequence: x.frame.Sequence, timestamp: x.frame.TimestampMs, ordinal: x.ordinal, skip: x.enter()}
 }
 
-// takeWindow reads the window messages of the current frame and keeps them until all frames of the call have been read.
-func (x *Executor) takeWindow(n *node) error {
+// take reads the messages of the current frame, which are for a state step or a window, and adds them to arrivals. They
+// are processed when all frames of the call have been read.
+func (x *Executor) take(n *node, arrivals *[]*arrival) error {
 	f := &x.frame
 	if err := x.checkKeyed(n); err != nil {
 		return err
 	}
-	data := f.Values
+	data, made := f.Values, make([]arrival, f.Count) // one allocation for all messages
 	for i := 0; i < f.Count && x.err == nil; i++ {
 		length := f.Lengths.At(i)
 		value := data[:length:length]
 		data = data[length:]
 		ordinal := x.ordinal
 		x.fromPort, x.sequence, x.timestamp = frame.DeadLetterPort, f.SequenceOf(i), f.TimestampOf(i)
-		x.keyed.key = f.Keys[f.KeyIndexes.At(i)]
-		n.in++
-		if skip := x.enter(); skip != nil {
-			n.skip(skip, value)
-			continue
-		}
-		message, ok := n.readBack(n.stateful.form, value)
+		message, ok := n.takeOne(int(f.KeyIndexes.At(i)), x.count(1), value)
 		if !ok {
 			continue
 		}
-		if x.timestamp < calendar.FirstMs || x.timestamp > calendar.LastMs {
-			n.bury("C523", message, diagnostic.Of("C523", "step", n.name, "key", topology.ShowKey(x.keyed.key),
-				"time", x.timestamp).Message, "")
+		if n.stateful.windows != nil && n.buryIfOutOfTime(message) {
 			continue
 		}
-		x.arrivals = append(x.arrivals, arrival{
+		made[i] = arrival{
 			node: n, sequence: x.sequence, timestamp: x.timestamp, ordinal: ordinal, key: x.keyed.key, message: message,
-		})
+		}
+		*arrivals = append(*arrivals, &made[i])
 	}
 	return nil
 }
 
 // runWindows processes the collected messages and ticks of window steps in the order of their sequence numbers.
 func (x *Executor) runWindows(emit Emit) error {
-	if len(x.arrivals) == 0 {
+	arrivals := x.arrivals
+	x.arrivals = nil
+	if len(arrivals) == 0 {
 		return nil
 	}
 	x.emit, x.err, x.fromPort = emit, nil, frame.DeadLetterPort
-	arrivals := x.arrivals
-	x.arrivals = nil
-	return x.attended(func() error { return x.runArrivals(arrivals) })
+	slices.SortFunc(arrivals, inOrder)
+	return x.attended(func() error {
+		runs := x.windowRuns()
+		for _, a := range arrivals {
+			if err := runOn(runs, a); err != nil {
+				return err
+			}
+		}
+		return x.err
+	})
 }
 
-func (x *Executor) runArrivals(arrivals []arrival) error {
-	slices.SortStableFunc(arrivals, inOrder)
-	var runs []windowRun
+func (x *Executor) windowRuns() (runs []windowRun) {
 	for _, n := range x.nodes {
 		if n.stateful != nil && n.stateful.windows != nil {
 			table := x.keyed.bucket.Table(n.stateful.port)
 			runs = append(runs, windowRun{n, table, n.calendarOf(table)})
 		}
 	}
-	for i := range arrivals {
-		for j := range runs {
-			if err := runs[j].next(&arrivals[i]); err != nil {
-				return err
-			}
+	return runs
+}
+
+// runOn processes a message or tick in those window steps that it is for.
+func runOn(runs []windowRun, a *arrival) error {
+	for i := range runs {
+		if a.visit != nil || a.node != nil && a.node != runs[i].n {
+			continue
+		}
+		if err := runs[i].next(a); err != nil {
+			return err
 		}
 	}
-	return x.err
+	return nil
 }
 
 // calendarOf returns the calendar of a window's table. The first call makes it.
@@ -132,9 +135,6 @@ type windowRun struct {
 }
 
 func (r *windowRun) next(a *arrival) error {
-	if a.node != nil && a.node != r.n {
-		return nil
-	}
 	x := r.n.x
 	x.sequence, x.timestamp = a.sequence, a.timestamp
 	if a.skip != nil {

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from numbers import Real
 from os import PathLike, fspath
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
@@ -257,9 +256,7 @@ class Run:
     def __enter__(self) -> "Run":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

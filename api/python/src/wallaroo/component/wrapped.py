@@ -161,7 +161,7 @@ class Partition(BaseWrapped[P, R]):
     extract_key = partition
 
 
-class KeyExtractor(BaseWrapped[P, R]):
+class KeyExtractor(Partition[P, R]):
     """A key extractor, which returns a message's key; made by `key_extractor`, parameters as for `BaseWrapped`.
 
     Example:
@@ -174,12 +174,6 @@ class KeyExtractor(BaseWrapped[P, R]):
     """
 
     kind = "key_extractor"
-
-    def extract_key(self, *arguments: P.args, **keywords: P.kwargs) -> R:
-        """Return the key of a message."""
-        return self.function(*arguments, **keywords)
-
-    partition = extract_key
 
 
 class Encoder(BaseWrapped[P, R]):

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any
 
 from wallaroo.goka.client import client_settings, kafka_client
@@ -130,9 +129,7 @@ Int64: value to encode is not of type int64
     def __enter__(self) -> "Emitter":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.finish()
 
     def _produce(self, key: bytes, value: bytes | None, headers: list[Any], promise: "Future[Delivered]") -> bool:

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import IntEnum
-from types import TracebackType
 from typing import Any
 
 from wallaroo.goka.client import client_settings, kafka_client
@@ -191,9 +190,7 @@ class View:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def _run(self) -> None:

@@ -11,11 +11,11 @@ from wallaroo.message.frame import FrameHeader
 from wallaroo.message.key import readable
 from wallaroo.worker.bucket.calendar import Calendar
 from wallaroo.worker.bucket.cell import Cell
+from wallaroo.worker.bucket.failed_message import bury
 from wallaroo.worker.bucket.message_order import Messages, of_windows
 from wallaroo.worker.bucket.visit import Tick, VisitTurn, with_visits
 from wallaroo.worker.stage.flight import MESSAGE, OUTSIDE, PROGRESS
 from wallaroo.worker.stage.keyed import WindowEntry
-from wallaroo.worker.value.unpicklable import REMEDY
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError
 from wallaroo.worker.window.window import (
     DROPPED,
@@ -159,7 +159,7 @@ class WindowTurn:
                 self._check(calendar, calendar[key])
         except BaseException as err:
             self._put_back(calendar, key, saved)
-            self._letter(entry, key, run, err)
+            bury(self._stage, run, key, (run.messages[0], 0, run.sequences[0], err))
             return
         self._give(entry, key, emitted, run.sequences[0])
 
@@ -169,7 +169,9 @@ class WindowTurn:
         except StateTooLargeError:
             raise
         except NotSerializableError as err:
-            raise NotSerializableError(next(iter(cell.live.panes.values()), cell.live), err.__cause__ or err) from err
+            wrong = NotSerializableError(next(iter(cell.live.panes.values()), cell.live), err.__cause__ or err)
+            wrong.kept = "an accumulator"
+            raise wrong from err
 
     @staticmethod
     def _put_back(calendar: Calendar, key: bytes, saved: bytes | None) -> None:
@@ -207,20 +209,6 @@ class WindowTurn:
             else:
                 entry.give([(item, box.time)], sequence, key)
         box.time = before
-
-    def _letter(self, entry: WindowEntry, key: bytes, run: Messages, error: BaseException) -> None:
-        box, path, name = self._stage.box, entry.node.path, entry.step.name
-        message, sequence = run.messages[0], run.sequences[0]
-        if isinstance(error, StateTooLargeError):
-            box.put(error.finding("C525", name, shown(readable(key))), path, name, message, sequence, key=key)
-        elif isinstance(error, NotSerializableError):
-            finding = Diagnostic.of(
-                "C504", step=name, type=error.type_name, error=error,
-                fix=f"keep only what can be pickled in an accumulator, {REMEDY}",
-            )  # fmt: skip
-            box.put(finding, path, name, message, sequence, key=key)
-        else:
-            box.add(path, name, message, sequence, error, key=key)
 
 
 def moment(time_ms: int) -> str:

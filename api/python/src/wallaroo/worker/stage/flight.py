@@ -2,7 +2,6 @@
 
 import mmap
 import os
-from types import TracebackType
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError
 
@@ -63,9 +62,7 @@ class InFlight:
     def __enter__(self) -> "InFlight":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.end_forked()
         self.words = [0] * (BYTES // 8)
         if self._map is not None and self._view is not None:

@@ -33,7 +33,10 @@ class NotSerializableError(Exception):
 
     Attributes:
         port: Port of the state's log frames; below 0 if it is not known.
+        kept: What cannot be written, for the remedy: the state, or an accumulator.
     """
+
+    kept = "the state"
 
     def __init__(self, state: Any, cause: BaseException, port: int = -1, key: bytes = b"") -> None:
         super().__init__(reason_of(state, cause))
@@ -43,7 +46,7 @@ class NotSerializableError(Exception):
         """Return the diagnostic for the user: C504 if one message is the cause, C511 if the whole call fails."""
         if code == "C511":
             return Diagnostic.of(code, step=step, key=key, error=self)
-        fix = f"keep only what can be pickled in the state, {REMEDY}"
+        fix = f"keep only what can be pickled in {self.kept}, {REMEDY}"
         return Diagnostic.of(code, step=step, type=self.type_name, error=self, fix=fix)
 
 

@@ -9,11 +9,6 @@ import org.wallaroo.spark.sink.RowSink;
 /** Reports to the driver the offset of the last barrier of a batch. The engine delivers outputs. */
 public final class BatchSink extends RowSink {
     @Override
-    protected void begin(CaseInsensitiveStringMap options) {
-        // The source begins the batch.
-    }
-
-    @Override
     protected void end(CaseInsensitiveStringMap options, long batch, List<List<byte[]>> rows) {
         if (rows.size() != 1) {
             throw OperatorFailure.of("I901", "reason", rows.size() + " tasks wrote a batch; expected one");

@@ -32,8 +32,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public abstract class RowSink implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 
-    /** Prepares the batch before its tasks run. */
-    protected abstract void begin(CaseInsensitiveStringMap options);
+    /** Prepares the batch before its tasks run, if it needs that. */
+    protected void begin(CaseInsensitiveStringMap options) {}
 
     /**
      * Takes the rows of a batch. Spark commits the batch afterwards. It repeats a batch that it could not commit.

@@ -27,7 +27,7 @@ public final class FinalStates implements Iterator<byte[]> {
      */
     public FinalStates(BucketStore store, int number, Map<Integer, String> names) {
         this.names = names;
-        LatestStates reader = new LatestStates(state -> true, size -> true);
+        LatestStates reader = new LatestStates();
         BucketVersion version = store.version(number);
         store.log(number, version).forEach(reader::take);
         states = reader.end().entrySet().iterator();

@@ -19,6 +19,11 @@ final class LatestStates {
     private int taken;
     private long size;
 
+    /** Makes the reader of a log that returns all states. */
+    LatestStates() {
+        this(state -> true, size -> true);
+    }
+
     /**
      * Makes the reader of a log.
      *

@@ -79,8 +79,7 @@ public final class StateStore {
      * @param targets keys by which Spark's shuffle brings rows to the partitions of the new checkpoint
      */
     public static Dataset<Row> moved(Dataset<Row> logs, int block, int buckets, List<Integer> targets) {
-        MovedStates function = new MovedStates(layout(block, buckets, targets));
-        return sorted(logs).mapPartitions(function, Encoders.BINARY()).toDF("row");
+        return sorted(logs).mapPartitions(StoredLogs.moving(layout(block, buckets, targets)), Encoders.BINARY()).toDF("row");
     }
 
     /**

@@ -19,8 +19,21 @@ import org.wallaroo.spark.query.ChainedIterator;
 abstract class StoredLogs<T> implements MapPartitionsFunction<Row, T> {
     private static final long serialVersionUID = 1L;
 
-    /** Returns the reader of the next bucket's log. */
-    abstract LatestStates reader();
+    /** Returns the function that reads the states of logs, and writes them as {@link LoadRow}s. */
+    static StoredLogs<byte[]> moving(LogWriter.Layout layout) {
+        return new StoredLogs<>() {
+            @Override
+            Iterator<byte[]> results(Map<StateKey, StateValue> states) {
+                return new LogRows<>(layout, states.entrySet().iterator(),
+                        (writer, state) -> writer.add(state.getKey(), state.getValue()), writer -> { });
+            }
+        };
+    }
+
+    /** Returns the reader of the next bucket's log. It returns all states, unless a subclass wants only some. */
+    LatestStates reader() {
+        return new LatestStates();
+    }
 
     /** Returns the results for the states of a bucket. */
     abstract Iterator<T> results(Map<StateKey, StateValue> states);

@@ -186,7 +186,7 @@ class StoredLogsTest {
                 value[random.nextInt(value.length)] ^= 1;
                 rows.set(at, DrawnLog.row(0, (int) row.getLong(0), value));
             }
-            MovedStates moved = new MovedStates(new LogWriter.Layout(0, 1, new int[1]));
+            StoredLogs<byte[]> moved = StoredLogs.moving(new LogWriter.Layout(0, 1, new int[1]));
             if (rows.isEmpty()) {
                 continue;
             }
