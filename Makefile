@@ -24,6 +24,8 @@ test-long: PROCESSES = 2
 test-kafka test-cluster: PROCESSES = 3
 test-long: export WALLAROO_LONG_UNITS = $(or $(DRAWN),0)
 SIDE_BY_SIDE = -n $(PROCESSES) --dist loadscope --no-loadscope-reorder
+# Marks of the tests that `make test-unit` leaves out.
+PROCESS_MARKS = jvm or slow or long or kafka or connector or cluster or javascript
 # The files with a mark: each process of pytest would read all others for nothing.
 marked = $$(grep -rl 'mark\.$(1)\b' --include='test_*.py' tests api runtime)
 # What fails beside other tests runs once more, alone: on a slow machine deadlines pass. The first that fails again ends it.
@@ -141,7 +143,7 @@ test-unit: ready ## what needs no JVM and no process: under a minute
 	@$(MAKE) --no-print-directory --keep-going -j2 unit-python unit-go
 
 unit-python: ready
-	$(BIN)/pytest -q -n 3 --dist worksteal -m "not jvm and not slow and not long and not kafka and not connector and not cluster and not javascript"
+	$(BIN)/pytest -q -n 2 --dist worksteal -m "not ($(PROCESS_MARKS))"
 
 unit-go: ready
 	for module in $(GO_MODULES); do (cd $$module && go test -vet=off ./...) || exit 1; done
@@ -158,6 +160,7 @@ test-rest: ready
 	@$(MAKE) --no-print-directory --keep-going --output-sync=target lint check-generated test-go test-java
 
 test-python: ready
+	-PYTHONPATH=tests $(BIN)/python tests/class_archive.py
 	$(call tests,"not long and not cluster and not kafka and not connector and not javascript",$(SIDE_BY_SIDE))
 
 soak: ready ## kill parts of a running word count at random: make soak SECONDS=120 SEED=7
@@ -200,6 +203,7 @@ test-kafka: ready ## Kafka sources and sinks against a real broker, which Maven 
 
 test-long: ready ## the long runs, hours: faults, guilty messages, bounds; some units of them, drawn: make test-long DRAWN=4
 	$(call tests,long,$(SIDE_BY_SIDE))
+	$(if $(DRAWN),,$(call tests,"hypothesis and not ($(PROCESS_MARKS))",-n $(PROCESSES) --hypothesis-profile long))
 
 features: ready ## the table of docs/wallaroo.md, and each feature switched off: make features WORDS='merge Kafka'
 	$(BIN)/python tests/feature.py --write --off $(WORDS)

@@ -13,8 +13,10 @@ usual_signals()
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 # Of PySpark jobs that tests start: a short process loses more to Java's optimizing compiler than it gains.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", QUICK_JAVA)
-# What one example takes says nothing on a machine that does much else.
-hypothesis.settings.register_profile("tests", deadline=None)
+# What one example takes says nothing on a machine that does much else. Each run draws other examples, and
+# `make test-long` many.
+hypothesis.settings.register_profile("tests", deadline=None, max_examples=25)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=500)
 hypothesis.settings.load_profile("tests")
 
 # Collection makes six thousand tests, all of which stay: Python's collector would look through them again and again.

@@ -8,7 +8,7 @@ from typing import Any
 from unittest.mock import patch
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wallaroo import KafkaRecord, goka
@@ -149,7 +149,6 @@ CLEARED = [  # a visit deletes a value; then a message that is older than the ke
 
 
 @example(CLEARED, 1 << 20)
-@settings(max_examples=60, deadline=None)
 @given(steps, st.sampled_from((0, 1 << 20)))
 def test_values_end_as_in_the_reference(steps: Sequence[Any], cache_bytes: int) -> None:
     reference, at = Reference(), 1_000_000  # the time of the data is not that of the clock

@@ -93,7 +93,7 @@ def moves(draw: some.DrawFn) -> list[tuple[str, Any]]:
     return draw(some.lists(some.one_of(send, send, advance), max_size=25))
 
 
-@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @drawn(window=windows(), done=moves())
 def test_the_kit_closes_windows_as_a_gateway_does(window: Event, done: list[tuple[str, Any]]) -> None:
     """The reference gets each tick that a gateway would send while time passes, however long that is at once."""

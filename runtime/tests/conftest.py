@@ -119,8 +119,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     master, logs, options = "local[2]", tmp_path_factory.mktemp("spark"), "spark.driver.extraJavaOptions"
     # It lives for minutes: with the heap of a short session, the garbage collector took a third of its processor time.
-    heap = {options: f"{start_settings(master, logs, {})[options]} -Xms1200m -Xmn600m -XX:MetaspaceSize=256m"}
-    session = create_session("tests", master=master, shuffle_partitions=2, directory=logs, settings=heap)
+    # With the code cache of a short session, Java swept it all the time.
+    memory = "-Xms1200m -Xmn600m -XX:MetaspaceSize=256m -XX:ReservedCodeCacheSize=200m"
+    own = {
+        options: f"{start_settings(master, logs, {})[options]} {memory}",
+        "spark.sql.ui.explainMode": "simple",  # Spark explains each query for a page that is off
+    }
+    session = create_session("tests", master=master, shuffle_partitions=2, directory=logs, settings=own)
     yield session
     session.stop()
 

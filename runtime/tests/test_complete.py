@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wallaroo_runtime.cli.main import main
@@ -125,7 +125,6 @@ def test_all_that_may_be_left_out_is_added(name: str) -> None:
     assert completed(document) == expected
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_any_of_it_may_be_left_out(data: st.DataObject) -> None:
     document = whole(data.draw(st.sampled_from(GOLDEN)))
@@ -149,7 +148,6 @@ def faults(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any], str]
         yield from ((pointer, step, name) for pointer, step in steps for name in ("name", "path"))
 
 
-@settings(deadline=None, max_examples=150)
 @given(data=st.data(), wrong=st.sampled_from([None, 5, []]))
 def test_one_fault_is_one_finding(data: st.DataObject, wrong: Any) -> None:
     document = whole(data.draw(st.sampled_from(GOLDEN)))
@@ -178,7 +176,6 @@ JSON = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150)
 @given(st.data())
 def test_what_is_not_a_topology_is_a_finding(data: st.DataObject) -> None:
     document: Any = {"document": whole(data.draw(st.sampled_from(GOLDEN)))}

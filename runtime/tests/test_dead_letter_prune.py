@@ -291,7 +291,6 @@ RUNS = st.lists(
 )
 
 
-@settings(max_examples=40, deadline=None)
 @given(RUNS)
 @example([([4], False, {0}, None), ([2], True, {1, 4}, None), ([1], False, set(range(9)), 2)])
 def test_letters_of_real_time_mode_but_those_of_the_last_run(

@@ -76,7 +76,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
 @given(STEPS)
 def test_a_case_gives_what_the_group_writes(tmp_path_factory: pytest.TempPathFactory, steps: list[Step]) -> None:
     folder = tmp_path_factory.mktemp("case")

@@ -36,10 +36,8 @@ class Java:
     def __init__(self, questions: list[dict[str, Any]], gone_after: int = -1) -> None:
         self.questions, self.answers, self.gone_after = deque(questions), dict[int, str](), gone_after
         self.has_ended, self.is_empty = False, threading.Event()
-        self.org = self.wallaroo = self.spark = self.sink = self._jvm = self
-
-    def MicroBatches(self) -> "Java":  # noqa: N802 - Java's name
-        return self
+        self._jvm = self
+        setattr(self, "org.wallaroo.spark.sink.MicroBatches", lambda: self)
 
     def sinkFormat(self) -> str:  # noqa: N802 - Java's name
         return "org.wallaroo.spark.sink.MicroBatchSink"

@@ -76,7 +76,7 @@ def told(source: RecordSource) -> dict[str, Any]:
 
 
 @pytest.mark.jvm
-@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
 @given(sources, st.integers(0, 65532), st.lists(records, max_size=12), st.integers(0, 1 << 30))
 def test_java_and_python_write_the_same_bytes(
     packer: subprocess.Popen[str], source: KafkaSource | SparkSource, port: int, rows: list[Record], batch: int

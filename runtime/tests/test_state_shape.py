@@ -219,7 +219,7 @@ def module() -> Iterator[None]:
 DRAWN = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 
 
-@settings(DRAWN, max_examples=150)
+@settings(DRAWN)
 @given(pairs())
 def test_what_is_safe_is_read_as_it_was_written(pair: tuple[Version, Version]) -> None:
     old, new = pair
@@ -232,7 +232,7 @@ def test_what_is_safe_is_read_as_it_was_written(pair: tuple[Version, Version]) -
         assert said == "safe"
 
 
-@settings(DRAWN, max_examples=50)
+@settings(DRAWN)
 @given(VERSIONS, st.data())
 def test_a_field_that_is_gone_or_has_a_value_of_its_class_goes_on(old: Version, data: st.DataObject) -> None:
     assume(old.style not in ("slots", "dataclass slots", "helper") and len(old.fields) > 1)

@@ -224,6 +224,7 @@ def test_java_that_has_ended_is_said_in_words(thrower: Thrower) -> None:
     assert readable(str(translated(causes_of(Py4JNetworkError("Answer from Java side is empty")))))
 
 
+@settings(max_examples=100)
 @given(st.text("abc %é", min_size=1), st.sampled_from(["/in", "hdfs://host:8020/in"]))
 def test_the_file_that_was_read_is_named(name: str, folder: str) -> None:
     place = quote(f"{folder}/{name}.gz", safe=":/")

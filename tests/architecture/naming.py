@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import CONNECTORS, JAVA, PYTHON_SDK, RUNTIME, hand_written, parsed
+from architecture.source import CONNECTORS, JAVA, PYTHON_SDK, RUNTIME, hand_written, parsed, statements
 
 PYTHON = (PYTHON_SDK, CONNECTORS, RUNTIME)
 GO = "api/go"
@@ -80,7 +80,7 @@ def product(root: Path, tops: tuple[str, ...], ending: str) -> Iterator[tuple[st
 
 def docstrings(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and first line of the docstrings of a module, its classes and functions."""
-    for node in ast.walk(parsed(text)):
+    for node in statements(text):
         if isinstance(node, DOCUMENTED) and (found := ast.get_docstring(node)):
             yield node.body[0].lineno, found.splitlines()[0]
 
@@ -115,7 +115,7 @@ def found_violations(root: Path) -> Iterator[str]:
 
 def python_classes(text: str) -> Iterator[tuple[int, str]]:
     """Yield line and name of the classes of a program."""
-    yield from ((node.lineno, node.name) for node in ast.walk(parsed(text)) if isinstance(node, ast.ClassDef))
+    yield from ((node.lineno, node.name) for node in statements(text) if isinstance(node, ast.ClassDef))
 
 
 def go_types(text: str) -> Iterator[tuple[int, str]]:

@@ -11,7 +11,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import hand_written, parsed
+from architecture.source import hand_written, parsed, statements
 
 BANNED = {
     r"(?<!left )behind": "after, past, downstream of",
@@ -43,7 +43,7 @@ def python_text(text: str, has_messages: bool) -> Iterator[tuple[int, str]]:
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
             if token.type == tokenize.COMMENT:
                 yield token.start[0], token.string
-    for node in ast.walk(parsed(text)):
+    for node in ast.walk(parsed(text)) if has_messages else statements(text):
         if has_messages and isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):

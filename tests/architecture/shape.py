@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterator
 from pathlib import Path
 
-from architecture.source import hand_written, parsed
+from architecture.source import blocks_in, hand_written, parsed, statements
 
 FILE_LINES, MEDIAN_LINES, FUNCTION_LINES, NESTING = 400, 150, 50, 3
 FORBIDDEN = {"util", "utils", "helper", "helpers", "common", "manager", "base", "misc"}
@@ -32,9 +32,9 @@ BLOCKS = (ast.If, ast.For, ast.While, ast.With, ast.Try, ast.Match, ast.AsyncFor
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def trees(root: Path) -> Iterator[tuple[str, ast.Module]]:
+def programs(root: Path) -> Iterator[tuple[str, str]]:
     for file in hand_written(root, ".py"):
-        yield file, parsed((root / file).read_text(encoding="utf-8"))
+        yield file, (root / file).read_text(encoding="utf-8")
 
 
 def lengths(root: Path) -> dict[str, int]:
@@ -60,13 +60,6 @@ def median_violations(root: Path) -> Iterator[str]:
         yield f"the median file has {median:g} lines; at most {MEDIAN_LINES}"
 
 
-def blocks_in(node: ast.AST) -> Iterator[ast.AST]:
-    """Yield the statements of a node, and the parts of it that hold statements; expressions hold no block."""
-    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
-        inner = getattr(node, name, ())
-        yield from inner if isinstance(inner, list) else ()
-
-
 def depth(node: ast.AST, level: int = 0) -> int:
     """Return how deep blocks stand in each other; `elif` counts as its `if`."""
     deepest = level
@@ -82,8 +75,8 @@ def depth(node: ast.AST, level: int = 0) -> int:
 
 def nesting_violations(root: Path) -> Iterator[str]:
     """Yield functions that are nested too deeply."""
-    for file, tree in trees(root):
-        for node in ast.walk(tree):
+    for file, text in programs(root):
+        for node in statements(text):
             if isinstance(node, FUNCTIONS) and depth(node) > NESTING and f"{file}:{node.name}" not in DEEP_FUNCTIONS:
                 yield f"{file}:{node.lineno}: {node.name} is nested {depth(node)} deep; at most {NESTING}"
 
@@ -91,8 +84,8 @@ def nesting_violations(root: Path) -> Iterator[str]:
 def function_lengths(root: Path) -> dict[str, int]:
     """Return the number of lines of each function, Python and Go."""
     found = {}
-    for file, tree in trees(root):
-        for node in ast.walk(tree):
+    for file, text in programs(root):
+        for node in statements(text):
             if isinstance(node, FUNCTIONS) and node.end_lineno:
                 found[f"{file}:{node.lineno} {node.name}"] = node.end_lineno - node.lineno + 1
     for file in hand_written(root, ".go"):
@@ -125,10 +118,10 @@ def name_violations(root: Path) -> Iterator[str]:
 
 def init_violations(root: Path) -> Iterator[str]:
     """Yield what an __init__.py holds besides docstring, imports and __all__."""
-    for file, tree in trees(root):
+    for file, text in programs(root):
         if not file.endswith("/__init__.py"):
             continue
-        for position, node in enumerate(tree.body):
+        for position, node in enumerate(parsed(text).body):
             is_text = position == 0 and isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             is_all = isinstance(node, ast.Assign) and [ast.unparse(t) for t in node.targets] == ["__all__"]
             if not (is_text or is_all or isinstance(node, ast.Import | ast.ImportFrom)):

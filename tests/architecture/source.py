@@ -30,6 +30,22 @@ def parsed(text: str) -> ast.Module:
     return ast.parse(text)
 
 
+def blocks_in(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the statements of a node, and the parts of it that hold statements; expressions hold no block."""
+    for name in ("body", "orelse", "handlers", "finalbody", "cases"):
+        inner = getattr(node, name, ())
+        yield from inner if isinstance(inner, list) else ()
+
+
+@functools.cache
+def statements(text: str) -> tuple[ast.AST, ...]:
+    """Return the module of a program's text, and what `blocks_in` yields for it: a tenth of the nodes of its tree."""
+    found: list[ast.AST] = [parsed(text)]
+    for node in found:  # which grows
+        found += blocks_in(node)
+    return tuple(found)
+
+
 def files(root: Path) -> list[str]:
     """Return the files below `root`, in a checkout without those that git ignores."""
     if not (root / ".git").exists():
@@ -55,9 +71,9 @@ def module_of(file: str, top: str) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def statements(text: str) -> Iterator[tuple[int, int, str]]:
+def imported(text: str) -> Iterator[tuple[int, int, str]]:
     """Yield line, level of relativity and name of each import in a program's text."""
-    for node in ast.walk(parsed(text)):
+    for node in statements(text):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, 0, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -72,7 +88,7 @@ def imports(file: str, text: str) -> Iterator[Import]:
     module = module_of(file, top)
     package = module if file.endswith("__init__.py") else module.rpartition(".")[0]
     parts = package.split(".")
-    for line, level, name in statements(text):
+    for line, level, name in imported(text):
         base = parts[: len(parts) - level + 1] if level else []
         yield Import(file, line, ".".join([*base, name]))
 

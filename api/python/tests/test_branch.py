@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 import wallaroo
@@ -158,7 +158,6 @@ TWO = [Node("map", [Node("sink")]), Node("sink"), Node("state", [Node("sink"), N
 
 @example(TWO, "dict")
 @given(some.lists(nodes, min_size=1, max_size=3), some.sampled_from(sorted(FORMS)))
-@settings(max_examples=60, deadline=None)
 def test_no_branch_sees_the_changes_of_another(tops: list[Node], form: str) -> None:
     every = numbered(tops)
     if form == "local class" and any(node.kind == "state" for node in every):

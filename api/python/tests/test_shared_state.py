@@ -122,7 +122,7 @@ def outputs(program: str, directory: Path, calls: list[list[str]]) -> list[str] 
         return [each.decode().strip() for each in app.output()]
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(program=programs(), calls=some.lists(some.lists(some.sampled_from("ab"), min_size=1), min_size=2, max_size=3))
 def test_each_key_counts_alone_or_the_program_is_refused(
     tmp_path: Path, program: tuple[str, bool], calls: list[list[str]]
@@ -197,7 +197,7 @@ PLACES = {
 }
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(place=some.sampled_from([*PLACES]), box=some.sampled_from(["{}", "[]", "set()"]), data=some.data())
 def test_what_a_function_keeps_by_closure_default_or_object_is_refused(
     tmp_path: Path, place: str, box: str, data: Any
@@ -219,7 +219,7 @@ def other():
     assert outputs(text, tmp_path, [["a", "b"]]) == (["a", "b"] if is_read else None)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     memo=some.sampled_from([(made, use) for made, uses in MEMOS.items() for use in uses]),
     name=some.sampled_from(["SEEN", "cache", "n_calls"]),
@@ -259,7 +259,7 @@ class S:
 FIELDS = {"n": "0", "t": "''", "ratio": "0.5", "all": "[]", "raw": "b''"}
 
 
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     fields=some.sets(some.sampled_from(sorted(FIELDS)), min_size=1).map(sorted),
     kept=some.sets(some.sampled_from(sorted(FIELDS))),

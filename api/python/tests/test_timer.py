@@ -20,7 +20,7 @@ CASES = json.loads((VECTORS / "timers.json").read_text())["cases"]
 
 @pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 def test_vector(kit: Any, case: Case) -> None:
-    for seed in range(6):
+    for seed in range(2 if "10000 timers" in case["name"] else 6):
         sizes = (1000,) if case["is_one_call"] else (1,) if seed == 1 else (1, 2, 5, 1000)
         check(kit, case, random.Random(seed), sizes=sizes)
 

@@ -34,8 +34,8 @@ def check_session(session: SparkSession, *, has_state: bool) -> None:
         raise refused(SESSION, f"Spark {session.version} is too old", "pip install 'pyspark>=4.2,<4.4'")
     _add_classes(session)
     java: Any = session._jvm
-    log = java.org.apache.logging.log4j
-    log.core.config.Configurator.setLevel(SOCKETS, log.Level.ERROR)
+    level = getattr(java, "org.apache.logging.log4j.Level").ERROR  # whole names, as in `java_class`
+    getattr(java, "org.apache.logging.log4j.core.config.Configurator").setLevel(SOCKETS, level)
     java_class(session, "microbatch.WorkerTasks").endWith(session._jsparkSession)
     if has_state:
         _ = session.streams  # this access starts the coordinator of Spark's stores, without which each store warns

@@ -112,5 +112,6 @@ def _workspace(go: str, version: str, directory: Path, work: Path, replace: dict
 
 
 def _compile(go: str, directory: Path, overlay: Path, output: Path, *, environment: dict[str, str]) -> None:
-    command = [go, "build", "-overlay", str(overlay), "-buildvcs=false", "-o", str(output), "."]
+    # Without tables for debuggers, as in `go test`: linking takes a third less time, the binary a third less space.
+    command = [go, "build", "-overlay", str(overlay), "-buildvcs=false", "-ldflags=-s -w", "-o", str(output), "."]
     run_go(command, directory, environment)

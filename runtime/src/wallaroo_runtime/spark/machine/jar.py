@@ -72,9 +72,8 @@ def java_class(session: Any, name: str) -> Any:
     """
     from py4j.java_gateway import JavaPackage  # type: ignore[import-untyped]  # late: commands without Spark are here
 
-    package = session._jvm.org.wallaroo.spark
-    for part in name.split("."):
-        package = getattr(package, part)
-    if isinstance(package, JavaPackage):  # Py4J takes an unknown name for a package
+    # By its whole name: Java would look through all jars for each package on the way.
+    found = getattr(session._jvm, f"org.wallaroo.spark.{name}")
+    if isinstance(found, JavaPackage):  # Py4J takes an unknown name for a package
         raise RunError.of("R758", USAGE, reason=f"{operator_jar()} is of another build, it has no {name}")
-    return package
+    return found
