@@ -142,8 +142,9 @@ class Diagnostic:
             >>> Diagnostic.wrong("run", "app", 3, "a path").message
             'run: parameter app is 3; expected a path'
         """
-        values = {"actual": shown(actual), "expected": expected, "fix": f"pass {expected}"}
-        return cls.of("T207", method=method, parameter=parameter, **values)
+        return cls.of(
+            "T207", method=method, parameter=parameter, actual=shown(actual), expected=expected, fix=f"pass {expected}"
+        )
 
     @property
     def kind(self) -> Kind:
@@ -203,7 +204,7 @@ def check_arguments(method: str, args: object) -> None:
     Example:
         >>> check_arguments("run", ["--in", "127.0.0.1:7010"])
     """
-    is_sequence = isinstance(args, Sequence) and not isinstance(args, (str, bytes, bytearray))
-    if not is_sequence or not all(isinstance(arg, str) for arg in args):
+    texts = args if isinstance(args, Sequence) and not isinstance(args, (str, bytes, bytearray)) else [None]
+    if not all(isinstance(text, str) for text in texts):
         expected = 'a list of texts, e.g. ["--in", "127.0.0.1:7010"]'
         raise DiagnosticError(Diagnostic.wrong(method, "args", args, expected))
