@@ -11,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: F401
 
 from support.dated_totals import BEGIN, rows_of
 from support.spark_topology import PLAIN_WORKER
+from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.row import struct_of
@@ -54,6 +55,15 @@ def test_a_worker_that_lacks_what_a_step_needs(session: Any, program: str, tmp_p
     rows = session.readStream.format("rate").load().selectExpr("'a' AS user", "value AS amount", "timestamp AS at")
     with pytest.raises(RunError, match='W416 worker "main" lacks the capability "timers", which stage'):
         load(file).apply(rows)
+
+
+def test_load_takes_a_path_and_a_list_of_texts(program: str) -> None:
+    for args in (None, 5, "--in", b"--in", ["--count", 3], {"--in"}):
+        with pytest.raises(DiagnosticError) as caught:
+            load(program, args)
+        assert str(caught.value).startswith(f"T207 load: parameter args is {args!r}; expected a list of texts")
+    with pytest.raises(DiagnosticError, match="T207 load: parameter app is None; expected the path of a program"):
+        load(None)
 
 
 def test_messages_of_other_sources_are_in_the_column_value(session: Any) -> None:

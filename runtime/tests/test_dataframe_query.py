@@ -1,5 +1,9 @@
 """Queries of all shapes around steps of an application: they are exact over restarts, too."""
 
+import contextlib
+import json
+import random
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -7,6 +11,7 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from support.dated_totals import BEGIN, PROGRAM, SCHEMA, Order, drawn, rows_of, run_stream, totals
+from support.row_stream import Unlucky
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
 
@@ -65,6 +70,44 @@ def test_a_batch_within_a_stream_has_partitions_of_its_own(session: Any, steps: 
         writer = writer.option("checkpointLocation", str(tmp_path / "checkpoint"))
         writer.trigger(availableNow=True).start().awaitTermination()
     assert sorted(found) == sorted(totals(orders[:20]) + totals(orders[20:]))
+
+
+@pytest.mark.parametrize("seed", [2, 5])
+def test_a_function_may_hand_states_to_the_next_micro_batch(
+    session: Any, steps: Steps, tmp_path: Path, seed: int
+) -> None:
+    """Also if a try fails after the steps, or between two writes, and the query starts again."""
+    chance, orders = random.Random(seed), sorted(drawn(seed, 40), key=lambda order: order[2])
+    cuts = [0, *sorted(chance.sample(range(1, 40), 3)), 40]
+    fails = {(chance.randrange(1, 4), place) for place in ("steps", "rows", "states")}
+
+    def write(rows: Any, number: int) -> None:
+        def reach(place: str) -> None:
+            if (number, place) in fails:
+                fails.remove((number, place))
+                raise Unlucky
+
+        chosen = chance.choice((session, rows.sparkSession))
+        before = {"states": chosen.read.parquet(str(tmp_path / f"states-{number - 1}"))} if number else {}
+        found = steps.apply_all(rows, order_by="at", gives_states=True, **before).persist()
+        reach("steps")
+        steps.select(found, "Totals").write.mode("overwrite").parquet(str(tmp_path / "out" / f"number={number}"))
+        reach("rows")
+        steps.states(found).write.mode("overwrite").parquet(str(tmp_path / f"states-{number}"))
+        found.unpersist()
+        reach("states")
+
+    for begin, end in pairwise(cuts):
+        in_files(session, tmp_path, orders[begin:end])
+    source = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "in"))
+    for _ in range(1 + len(fails)):
+        writer = source.writeStream.foreachBatch(write).option("checkpointLocation", str(tmp_path / "checkpoint"))
+        with contextlib.suppress(StreamingQueryException):
+            writer.trigger(availableNow=True).start().awaitTermination()
+    assert not fails
+    assert sums(session.read.parquet(str(tmp_path / "out")).collect()) == sorted(totals(orders))
+    last = steps.show_states(session.read.parquet(str(tmp_path / "states-3"))).collect()
+    assert {bytes(row["key"]).decode(): json.loads(row["value"])["total"] for row in last} == dict(totals(orders))
 
 
 def test_functions_of_each_may_leave_rows_out(session: Any, steps: Steps, tmp_path: Path) -> None:

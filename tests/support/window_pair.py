@@ -57,7 +57,7 @@ def described(number: int, window: Drawn, has_watermarks: bool) -> pb.Stage:
         state=f"values {number}",
         state_port=STATE_PORT,
         event_time=window.get("time") == "event",
-        watermarks=has_watermarks and window.get("time") == "event",
+        watermarks=has_watermarks and window.get("time") != "ingest",
     )
     return stage("window", entry, part(path, "SEND", path, port=SENT, codec="string", keys=True, timestamps=True))
 

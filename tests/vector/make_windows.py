@@ -144,6 +144,7 @@ class Reference:
     ) -> None:
         self.window, self.gives = window, gives
         self.is_event = window.get("time") == "event"
+        self.has_watermarks = has_watermarks
         self.is_moved_by_ticks = not self.is_event or has_watermarks
         self.keys: dict[str, Any] = {}
         self.given: list[Given] = []
@@ -227,7 +228,7 @@ class Reference:
             if state.silent_since is None or now < state.silent_since:
                 state.silent_since = now
             if self.window["kind"] == "count":
-                if now - state.silent_since >= self.window["flush_ms"]:
+                if now - (state.time if self.has_watermarks else state.silent_since) >= self.window["flush_ms"]:
                     self._give(sequence, key, state.time, tuple(state.values), (state.first, state.time))
                     del self.keys[key]
             elif now - state.silent_since >= state.last_time - state.latest:

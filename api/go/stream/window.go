@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -56,7 +57,8 @@ const (
 	PlaceInOldestWindow Late = "place_in_oldest_window"
 )
 
-// Range describes windows of time of a fixed length, which may overlap. All durations are in whole milliseconds.
+// Range describes windows of time of a fixed length, which may overlap. All durations are in whole milliseconds, at most
+// 365 days.
 type Range struct {
 	// Length is the length of a window.
 	Length time.Duration
@@ -69,7 +71,8 @@ type Range struct {
 	Late Late
 }
 
-// Session describes windows that end when no message arrives for the time Gap. All durations are in whole milliseconds.
+// Session describes windows that end when no message arrives for the time Gap. All durations are in whole milliseconds,
+// at most 365 days.
 type Session struct {
 	// Gap is how long a session waits for its next message. A message that arrives exactly after Gap begins another
 	// session.
@@ -83,10 +86,10 @@ type Session struct {
 
 // Count describes windows of a fixed number of messages.
 type Count struct {
-	// Size is the number of messages in a window.
+	// Size is the number of messages in a window, at most 1,000,000,000.
 	Size int
-	// Flush is how long a key may be without a message before an incomplete window is emitted, in whole milliseconds.
-	// 0 means 5 s.
+	// Flush is how long a key may be without a message before an incomplete window is emitted, in whole milliseconds, at
+	// most 365 days. 0 means 5 s.
 	Flush time.Duration
 }
 
@@ -110,10 +113,10 @@ func RangeWindow[In, Acc, Out any](s Stream[In], window Range, aggregation Aggre
 	}
 	next, step := addWindow(s, declared, aggregation)
 	checkTimed(s.application, "RangeWindow", window.Late, declared.RangeMs+declared.DelayMs, declared.SlideMs, step)
-	whole := window.Length%time.Millisecond == 0 && window.Slide%time.Millisecond == 0 && window.Delay%time.Millisecond == 0
-	if !whole || declared.RangeMs < 1 || declared.SlideMs < 1 || declared.SlideMs > declared.RangeMs || declared.DelayMs < 0 {
+	usable := areUsable(window.Length, window.Slide, window.Delay)
+	if !usable || declared.RangeMs < 1 || declared.SlideMs < 1 || declared.SlideMs > declared.RangeMs || declared.DelayMs < 0 {
 		s.application.wrong("RangeWindow", "window", window.Length.String()+", "+window.Slide.String()+", "+window.Delay.String(),
-			"whole milliseconds with 0 < Slide <= Length and 0 <= Delay", step.Path, step.Place)
+			"whole milliseconds with 0 < Slide <= Length and 0 <= Delay, at most 365 days", step.Path, step.Place)
 	}
 	return next
 }
@@ -131,9 +134,9 @@ func SessionWindow[In, Acc, Out any](s Stream[In], window Session, aggregation A
 	}
 	next, step := addWindow(s, declared, aggregation)
 	checkTimed(s.application, "SessionWindow", window.Late, declared.GapMs+declared.DelayMs, declared.GapMs, step)
-	if window.Gap%time.Millisecond != 0 || window.Delay%time.Millisecond != 0 || declared.GapMs < 1 || declared.DelayMs < 0 {
+	if !areUsable(window.Gap, window.Delay) || declared.GapMs < 1 || declared.DelayMs < 0 {
 		s.application.wrong("SessionWindow", "window", window.Gap.String()+", "+window.Delay.String(),
-			"whole milliseconds with 0 < Gap and 0 <= Delay", step.Path, step.Place)
+			"whole milliseconds with 0 < Gap and 0 <= Delay, at most 365 days", step.Path, step.Place)
 	}
 	return next
 }
@@ -147,8 +150,18 @@ func timeOf[T any](s Stream[T]) string {
 	return topology.IngestTime
 }
 
-// maxOpenWindows is the maximum number of open windows of one key.
-const maxOpenWindows = 100_000
+// The limits of windows: maxOpenWindows of one key, maxCount messages in a window, and the duration longest. The schema of
+// topologies has the last two as well.
+const (
+	maxOpenWindows = 100_000
+	maxCount       = 1_000_000_000
+	longest        = 365 * 24 * time.Hour
+)
+
+// areUsable reports whether all durations are in whole milliseconds and not longer than the limit.
+func areUsable(durations ...time.Duration) bool {
+	return !slices.ContainsFunc(durations, func(d time.Duration) bool { return d%time.Millisecond != 0 || d > longest })
+}
 
 // checkTimed reports faults of a window of time: an unknown policy for late messages, and more than maxOpenWindows open
 // windows of a key. The number of open windows is wholeMs / stepMs, rounded up.
@@ -162,7 +175,7 @@ func checkTimed(app *Application, function string, late Late, wholeMs, stepMs in
 }
 
 // CountWindow adds a step with windows of a fixed number of messages. It returns the stream of results: a key has one
-// for every Size messages. A Size below one, and a Flush that is not whole milliseconds, are reported (T207).
+// for every Size messages. A Size or Flush outside of its limits is reported (T207).
 //
 // Source: Wallaroo 0.6, count_windows.
 func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggregation[In, Acc, Out]) Stream[Out] {
@@ -170,9 +183,9 @@ func CountWindow[In, Acc, Out any](s Stream[In], window Count, aggregation Aggre
 		window.Flush = 5 * time.Second
 	}
 	next, step := addWindow(s, &topology.CountWindow{Count: window.Size, FlushMs: int(window.Flush.Milliseconds())}, aggregation)
-	if window.Size < 1 || window.Flush < time.Millisecond || window.Flush%time.Millisecond != 0 {
+	if window.Size < 1 || window.Size > maxCount || window.Flush < time.Millisecond || !areUsable(window.Flush) {
 		s.application.wrong("CountWindow", "window", strconv.Itoa(window.Size)+" messages, "+window.Flush.String(),
-			"at least one message and one or more whole milliseconds", step.Path, step.Place)
+			"1 to 1000000000 messages and one or more whole milliseconds, at most 365 days", step.Path, step.Place)
 	}
 	return next
 }

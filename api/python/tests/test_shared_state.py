@@ -386,6 +386,10 @@ def test_a_new_state_beside_a_message_is_lost_and_told(tmp_path: Path, body: str
         (lambda app: app.state("count", None), "T207 state: parameter key is None; expected a key"),
         (lambda app: app.send([b"a"], 7), 'R720 the application has no source "7"'),
         (lambda app: testing.run(None), "T207 run: parameter app is None"),
+        *(
+            (lambda app, args=args: testing.run(print, args), f"T207 run: parameter args is {args!r}; expected a list")
+            for args in (None, 5, "--in", b"--in", ["--count", 3], {"--in"})
+        ),
     ],
 )
 def test_slips_of_a_test_are_findings(tmp_path: Path, run: Any, said: str) -> None:

@@ -65,7 +65,15 @@ func (a *Application) checkNames() {
 	sinks := map[string]bool{}
 	for _, pipeline := range a.Pipelines {
 		a.checkName("pipeline", pipeline.Name, Pointer(strconv.Itoa(pipeline.Number), "name"), pipeline.Place)
+		for _, source := range pipeline.Sources {
+			if source.Name != pipeline.Name { // else it was checked with the pipeline
+				a.checkName("source", source.Name, Pointer(source.Path, "name"), source.Place)
+			}
+		}
 		for _, sink := range pipeline.Sinks {
+			if sink.Name != pipeline.Name && sink.Name != "" { // without a name it has that of its pipeline
+				a.checkName("sink", sink.Name, Pointer(sink.Path, "name"), sink.Place)
+			}
 			_, isTopic := sink.Edge.(*topology.Kafka) // sinks of one topic may have the same name
 			if !isTopic && sinks[sink.Name] {
 				a.Report(diagnostic.Of("T203", "what", fmt.Sprintf("sink %q", sink.Name), "kind", "name"), Pointer(sink.Path, "name"), sink.Place)

@@ -7,9 +7,10 @@ import "wallarooapi/internal/declaration"
 type count struct {
 	base
 	size, flush int64
+	waits       bool // ticks have clock times, which only show silence
 }
 
-func (c *count) Waits() bool { return true }
+func (c *count) Waits() bool { return c.waits }
 
 func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) ([]Result, bool) {
 	if isNew {
@@ -26,7 +27,12 @@ func (c *count) Enter(s *KeyState, isNew bool, message any, time int64) ([]Resul
 	return nil, false
 }
 
-func (c *count) Due(s *KeyState) (int64, bool) { return s.silentSince + c.flush, s.isSilent }
+func (c *count) Due(s *KeyState) (int64, bool) {
+	if c.waits {
+		return s.silentSince + c.flush, s.isSilent
+	}
+	return s.latest + c.flush, true
+}
 
 func (c *count) Tick(s *KeyState, _ int64) ([]Result, bool) {
 	return c.give(s, s.panes[0].accumulator, s.latest, declaration.Bounds{StartMs: s.first, EndMs: s.latest}, nil), true

@@ -54,7 +54,7 @@ func Of(step *declaration.Step, hasWatermarks bool) (Windows, error) {
 	case *topology.SessionWindow:
 		return newSession(base, described, hasWatermarks), nil
 	case *topology.CountWindow:
-		return &count{base, int64(described.Count), int64(described.FlushMs)}, nil
+		return &count{base, int64(described.Count), int64(described.FlushMs), !hasWatermarks}, nil
 	}
 	return nil, fmt.Errorf("step %s has windows of type %T", step.Path, step.Window)
 }

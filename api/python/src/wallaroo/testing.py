@@ -11,7 +11,7 @@ from numbers import Real
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, shown
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, check_arguments
 from wallaroo.message.kafka_record import KafkaRecord
 from wallaroo.message.memory_message import DeadLetter, Message, Record
 
@@ -62,7 +62,8 @@ def run(
         [b'HELLO', b'WORLD']
     """
     if not isinstance(app, (str, PathLike)) and not callable(app):
-        raise DiagnosticError(_finding("run", "app", app, "a setup function, or the path of a program"))
+        raise DiagnosticError(Diagnostic.wrong("run", "app", app, "a setup function, or the path of a program"))
+    check_arguments("run", args)
     try:
         from wallaroo_runtime.memory import start
     except ModuleNotFoundError as err:
@@ -189,7 +190,7 @@ class Run:
         """
         seconds = time.total_seconds() if isinstance(time, timedelta) else time
         if isinstance(seconds, bool) or not isinstance(seconds, Real) or not math.isfinite(seconds):
-            raise DiagnosticError(_finding("advance", "time", time, "seconds, a finite number or a timedelta"))
+            raise DiagnosticError(Diagnostic.wrong("advance", "time", time, "seconds, a finite number or a timedelta"))
         self._engine.advance(round(seconds * 1000))
 
     @property
@@ -258,9 +259,3 @@ class Run:
 
     def __exit__(self, *error: object) -> None:
         self.close()
-
-
-def _finding(method: str, parameter: str, actual: object, expected: str) -> Diagnostic:
-    return Diagnostic.of(
-        "T207", method=method, parameter=parameter, actual=shown(actual), expected=expected, fix=f"pass {expected}"
-    )

@@ -10,6 +10,7 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
 
+from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, check_arguments
 from wallaroo.message.timer import FIRST_MS, LAST_MS
 from wallaroo_runtime.dataframe.query import LETTERS, Call, applied, check_topology
 from wallaroo_runtime.dataframe.session import check_session
@@ -45,8 +46,11 @@ def load(app: str | PathLike[str], args: Sequence[str] = ()) -> "Steps":
 
     Raises:
         DiagnosticError: There is no such application, it is not correct, or it has parts that cannot be between
-            DataFrames (P303). The error has every finding.
+            DataFrames (P303). The error has every finding. T207 if `app` or `args` is of another type.
     """
+    if not isinstance(app, str | PathLike):
+        raise DiagnosticError(Diagnostic.wrong("load", "app", app, "the path of a program"))
+    check_arguments("load", args)
     found = load_application(fspath(app), args, "", "")
     check_topology(found.topology)
     return Steps(found, fspath(app), args)

@@ -9,7 +9,7 @@ import pkgutil
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cache
@@ -134,6 +134,18 @@ class Diagnostic:
         python = shlex.quote(sys.executable)
         return cls.of("R728", what=what, package=package, error=error, install=install, python=python)
 
+    @classmethod
+    def wrong(cls, method: str, parameter: str, actual: object, expected: str) -> "Diagnostic":
+        """Make the finding (T207) that an argument of a function is not as expected.
+
+        Example:
+            >>> Diagnostic.wrong("run", "app", 3, "a path").message
+            'run: parameter app is 3; expected a path'
+        """
+        return cls.of(
+            "T207", method=method, parameter=parameter, actual=shown(actual), expected=expected, fix=f"pass {expected}"
+        )
+
     @property
     def kind(self) -> Kind:
         """Kind of the error, by which programs may decide what to do."""
@@ -181,3 +193,18 @@ class DiagnosticError(Exception):
     def kind(self) -> Kind:
         """The kind of the first diagnostic."""
         return self.diagnostics[0].kind if self.diagnostics else Kind.OTHER
+
+
+def check_arguments(method: str, args: object) -> None:
+    """Check the command-line arguments that a program passes to a function, such as `wallaroo.testing.run`.
+
+    Raises:
+        DiagnosticError: T207 if they are not texts in a list, tuple or other sequence.
+
+    Example:
+        >>> check_arguments("run", ["--in", "127.0.0.1:7010"])
+    """
+    texts = args if isinstance(args, Sequence) and not isinstance(args, (str, bytes, bytearray)) else [None]
+    if not all(isinstance(text, str) for text in texts):
+        expected = 'a list of texts, e.g. ["--in", "127.0.0.1:7010"]'
+        raise DiagnosticError(Diagnostic.wrong(method, "args", args, expected))

@@ -110,7 +110,7 @@ class WindowTurn:
         states = self._states(calendar, run)
         for flight[MESSAGE], message, index, sequence, time in run.rows():  # noqa: B020 - a store for the supervisor
             state = states[index]
-            if state is not None and state.high and state.oldest < last:
+            if state is not None and state.high and state.oldest < last and time >= state.latest:
                 if (returned := update(message, state.pane)) is not None:
                     check_returned(returned, state.pane)
                 state.oldest += 1

@@ -86,6 +86,6 @@ def window_of(aggregation: Any, window: Mapping[str, Any], *, has_watermarks: bo
         has_watermarks: Whether ticks have event times, which move windows as the times of messages do.
     """
     windows = KINDS[window["kind"]](aggregation, window)
-    if has_watermarks and windows.is_event:
+    if has_watermarks and (windows.is_event or isinstance(windows, CountWindow)):
         windows.waits = False
     return windows
