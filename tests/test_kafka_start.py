@@ -2,6 +2,7 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from support.kafka_application import (
     words,
 )
 from support.run import READY, TESTS, wait_until
+from wallaroo_runtime.monitor.endpoint import status_of
 
 __all__ = ["application"]  # the fixture
 
@@ -42,6 +44,24 @@ def check(running: Application, broker: Broker, topic: str, sent: list[str]) -> 
     assert found.counts == {word: {1} for word in sent}
     assert found.records == len(sent)
     assert running.end() == 0, running.output()
+
+
+def check_latencies(checkpoint: Path, messages: int, begun: float) -> None:
+    """Wait until each message counts once in each part of its latency; the means of the parts add up."""
+
+    def found() -> dict[str, Any]:
+        return {stage: each["run"] for stage, each in status_of(checkpoint)["latency_ms"].items()}
+
+    def are_counted() -> bool:
+        counts = {stage: each["count"] for stage, each in found().items()}
+        # A sink may be faster than the report of the output: then its commit is not measured.
+        return 0 < counts.pop("commit") <= messages and set(counts.values()) == {messages}
+
+    wait_until(are_counted, lambda: str(found()), DEADLINE_S)
+    means = {stage: each["mean"] for stage, each in found().items()}
+    whole = means.pop("end_to_end")
+    assert 0 < whole <= 1000 * (time.time() - begun)
+    assert abs(sum(means.values()) - whole) <= 0.2 * whole + 20, means  # on a busy machine
 
 
 @pytest.mark.parametrize("mode", ["microbatch", "realtime"])
@@ -71,7 +91,10 @@ def test_a_start_waits_for_brokers_and_creates_the_topics_then(mode: str, tmp_pa
         waits(running, READY)
         assert f'topic "late-in" created, {PARTITIONS} partitions\n' in running.output()
         sent = words(0, 300)
+        begun = time.time()
         send(broker, "late-in", sent)
+        if mode == "realtime":
+            check_latencies(running.directory / "checkpoint", len(sent), begun)
         check(running, broker, "late-out", sent)
     finally:
         broker.stop()

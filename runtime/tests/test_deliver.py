@@ -71,15 +71,16 @@ def test_what_comes_again_is_dropped_whatever_its_frames(tmp_path: Path, receive
 def test_messages_have_a_latency_when_their_sink_has_their_output_once(tmp_path: Path, receiver: Receiver) -> None:
     def counted() -> dict[str, dict[str, int]]:
         live = json.loads(place.host.status()).get("live", {})
-        return {"deliver": {}, "end_to_end": {}, **live.get("latency_ms", {})}
+        return {"output": {}, "deliver": {}, "end_to_end": {}, **live.get("latency_ms", {})}
 
     with egress(tmp_path, receiver) as place:
         first, before = Attempt(place.service, 1), time.time_ns() // 1_000_000 - 5000
         first.send(frame_of(lines(0, 3)))
-        first.arrive({before: 2, before + 1000: 1})
+        first.arrive({before: 2, before + 1000: 1}, computed_ms=before + 2000)
         first.settle()
         wait_until(lambda: sum(counted()["end_to_end"].values()) == 3, lambda: str(counted()))
-        assert sum(counted()["deliver"].values()) == 3
+        assert sum(counted()["deliver"].values()) == sum(counted()["output"].values()) == 3
+        assert all(3000 <= int(ms) < 1000 * WAIT_S for ms in counted()["output"])
         ages = sorted(map(int, counted()["end_to_end"]))
         assert 4000 <= ages[0] < ages[-1]
         assert 5000 <= ages[-1] < 1000 * WAIT_S

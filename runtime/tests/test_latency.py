@@ -1,16 +1,23 @@
 """Latencies that the egress counts, and what a monitor makes of them, against simple references."""
 
+import json
 from collections import Counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wallaroo.message.frame import PLAIN
 from wallaroo_runtime.egress import latency as module
 from wallaroo_runtime.egress.latency import COARSE_MS, LatencyMeter
-from wallaroo_runtime.monitor.delivery import Latencies, Latency
+from wallaroo_runtime.gateway.intake import Gathered, Intake
+from wallaroo_runtime.gateway.source_progress import SourceProgress
+from wallaroo_runtime.monitor.delivery import STAGES, Latencies, Latency
 from wallaroo_runtime.service.histogram import STEP, Histogram
+from wallaroo_runtime.storage.journal.writer import JournalWriter
 
 PORTS = (1, 2)
 GROUPS = st.lists(
@@ -36,9 +43,20 @@ def test_a_message_ends_when_the_last_sink_has_its_output(groups: list[Any], dat
     latencies = LatencyMeter(lambda: now)
     published, taken = Counter[int](), Counter[int]()
     waiting: list[tuple[dict[int, int], dict[int, int], int]] = []
-    whole, deliver = Counter[int](), Counter[int]()
+    whole, output, deliver, commit = (Counter[int]() for _ in range(4))
 
-    def end() -> None:
+    def take(port: int, count: int) -> None:
+        """Let a sink take messages, in a transaction or not."""
+        nonlocal now
+        written = None
+        if data.draw(st.booleans()):
+            latencies.write(port)
+            written, now = now, now + data.draw(st.integers(0, 50))
+        taken[port] = count
+        latencies.take(port, count)
+        end(written)
+
+    def end(written: int | None = None) -> None:
         """Count what all of its sinks have; sinks take groups in order, but each at its own pace."""
         for group in list(waiting):
             ends, arrived, since = group
@@ -47,26 +65,95 @@ def test_a_message_ends_when_the_last_sink_has_its_output(groups: list[Any], dat
                 for time, count in arrived.items():
                     whole[now - time] += count
                 if ends and arrived:
-                    deliver[now - since] += sum(arrived.values())
+                    deliver[(now if written is None else written) - since] += sum(arrived.values())
+                if written is not None:
+                    commit[now - written] += sum(arrived.values())
 
     for ages, results in groups:
         arrived = {now - age: count for age, count in ages.items()}
         published.update(results)
         ends = {port: published[port] for port in results}
         for port in data.draw(st.lists(st.sampled_from(PORTS), max_size=2)):  # a sink may be faster than the report
-            taken[port] = data.draw(st.integers(taken[port], published[port]))
-            latencies.take(port, taken[port])
-            end()
-        latencies.publish(ends, arrived, now)
+            take(port, data.draw(st.integers(taken[port], published[port])))
+        computed = data.draw(st.integers(now - 50, now))
+        latencies.publish(ends, arrived, now, computed)
+        output[now - computed] += sum(arrived.values())
         waiting.append((ends, arrived, now))
         end()
         now += data.draw(st.integers(0, 50))
     for port in PORTS:
-        taken[port] = published[port]
-        latencies.take(port, taken[port])
-        end()
+        take(port, published[port])
     assert not waiting
-    assert latencies.to_json() == {"deliver": counts(deliver), "end_to_end": counts(whole)}
+    expected = {"output": output, "deliver": deliver, "commit": commit, "end_to_end": whole}
+    assert latencies.to_json() == {part: counts(values) for part, values in expected.items()}
+
+
+TOPIC, TABLE, SENDER = 1, 2, 3  # ports
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([TOPIC, TABLE, SENDER]),
+            st.integers(1, 9),
+            st.lists(st.integers(0, 99), min_size=7, max_size=7),  # milliseconds of each part
+        ),
+        max_size=12,
+    ),
+    st.booleans(),
+)
+def test_each_message_counts_once_in_each_part_and_parts_add_up(frames: list[Any], commits: bool) -> None:
+    """Gateway and egress measure what they do; the engine is the reference's."""
+    sums, expected, results, now = Counter[str](), Counter[str](), 0, 1_000_000
+    latencies, meter = Latencies(), LatencyMeter(lambda: now)
+    with TemporaryDirectory() as name:
+        writer = JournalWriter(Path(name))
+        intake = Intake(writer, "never", 0.0, 1 << 40, SourceProgress(Path(name), (), (), [TOPIC]), lambda: None)
+        intake.now_ms = lambda: now
+        for turn, (port, count, spent) in enumerate(frames):
+            spent = dict(zip(STAGES[:-1], spent, strict=True))
+            begun = now
+            if port == SENDER:
+                intake.take(port, count, bytes(count))
+                del spent["read"]
+            else:
+                now += spent["read"]
+                read_ms = now if port == TOPIC else 0
+                intake.take_whole(Gathered(port, begun, count, 1, [b"x"], 1, PLAIN, {(TOPIC, 0): 1}, read_ms))
+            now += spent["journal"]
+            intake.turn(float(turn))
+            if port == TABLE:
+                continue
+            latencies.add({stage: {spent[stage]: count} for stage in ("wait", "compute")}, 0.0)
+            now += spent["wait"] + spent["compute"]
+            computed, results = now, results + count
+            now += spent["output"]
+            meter.publish({5: results}, {begun: count}, now, computed)
+            now += spent["deliver"]
+            if commits:
+                meter.write(5)
+                now += spent["commit"]
+            else:
+                del spent["commit"]
+            meter.take(5, results)
+            spent["end_to_end"] = now - begun
+            expected.update(dict.fromkeys(spent, count))
+            sums.update({stage: ms * count for stage, ms in spent.items()})
+        gateway = {"pid": 1, **json.loads(json.dumps(intake.status()))}
+        assert not intake.close()
+    egress = {"pid": 2, "live": {"latency_ms": json.loads(json.dumps(meter.to_json()))}}
+    for _ in range(2):
+        latencies.look_at([gateway], 0.0)
+        latencies.look_at([{}], 0.0)  # it is not known for a moment
+        latencies.look(egress, now, 0.0)
+    found = {stage: each.total for stage, each in latencies.histograms().items()}
+    assert {stage: each.count for stage, each in found.items()} == {stage: expected[stage] for stage in STAGES}
+    for stage, each in found.items():
+        assert sums[stage] <= each.sum_ms <= sums[stage] * STEP
+    assert sum(sums.values()) == 2 * sums["end_to_end"]
+    shown = latencies.to_json(0.0)
+    assert {stage for stage in STAGES if shown[stage]["run"]["mean"] is None} == set(STAGES) - expected.keys()
 
 
 def test_while_a_receiver_is_away_groups_join(monkeypatch: Any) -> None:
@@ -179,4 +266,5 @@ def test_what_was_not_counted_has_no_percentiles() -> None:
     latency.add({3470: 0}, 0.0)
     nothing = Histogram().to_json()
     assert latency.to_json(1.0) == {"five_minutes": nothing, "run": nothing}
-    assert not any(nothing.values())
+    assert nothing.pop("count") == 0
+    assert set(nothing.values()) == {None}

@@ -15,7 +15,7 @@ from wallaroo_runtime.topology.load import load
 
 WORD_COUNT = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid" / "word_count.json"
 BACKLOG, END = 90, 400  # bytes of the journal: not committed, and all
-GATEWAY = {"backlog_bytes": BACKLOG, "end": END}
+GATEWAY = {"backlog_bytes": BACKLOG, "end": END, "latency_ms": {"journal": {"4": 6}}}
 STEP_COUNTS = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 2))
 NAMES = ("messages_in", "messages_out", "dead_letters")
 LIVE_NUMBERS = st.lists(
@@ -40,7 +40,7 @@ def test_parts_of_real_time_mode_are_sums_of_its_reports(
     board = Board(topology, compile_topology(topology, shuffle_partitions=2), Path("none"))
     board.begin({})
     reports, sums, stores = LiveReports(), dict[str, list[int]](), dict[int, tuple[int, int]]()
-    times: dict[str, Counter[int]] = {}
+    times = {"journal": Counter({4: 6})} if drawn else {}  # in micro-batches `wait` includes it
     for steps, sizes, taken in drawn:
         for path, counts in steps.items():
             sums[path] = [a + b for a, b in zip(sums.get(path, [0, 0, 0]), counts, strict=True)]
@@ -60,7 +60,7 @@ def test_parts_of_real_time_mode_are_sums_of_its_reports(
     assert [state["keys"], state["bytes"]] == [sum(column) for column in zip((0, 0), *stores.values(), strict=True)]
     for stage, latency in found["latency_ms"].items():
         counts = times.get(stage, Counter())
-        assert (latency["run"]["count"], latency["run"]["max"]) == (counts.total(), max(counts, default=0))
+        assert (latency["run"]["count"], latency["run"]["max"]) == (counts.total(), max(counts, default=None))
     done = max(processed if drawn else 0, committed or 0)
     assert found["gateways"][0]["lag_bytes"] == min(BACKLOG, max(0, END - done))
 

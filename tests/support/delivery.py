@@ -62,9 +62,9 @@ class Attempt:
         """Send deliveries as they are, in one request."""
         self._requests.put(pb.DeliverRequest(deliveries=pb.Deliveries(items=deliveries)))
 
-    def arrive(self, arrived: Mapping[int, int]) -> None:
+    def arrive(self, arrived: Mapping[int, int], computed_ms: int = 0) -> None:
         """Say when the messages arrived whose output was sent last: how many, by milliseconds since 1970."""
-        times = [pb.Arrived(time_ms=time_ms, messages=count) for time_ms, count in arrived.items()]
+        times = [pb.Arrived(time_ms=at, messages=count, computed_ms=computed_ms) for at, count in arrived.items()]
         self._requests.put(pb.DeliverRequest(deliveries=pb.Deliveries(arrived=times)))
 
     def commit(self, sequence: int) -> None:

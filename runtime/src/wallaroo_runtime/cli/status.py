@@ -102,10 +102,13 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
         )
     behind = "not known yet" if lag["messages"] is None else f"{lag['messages']:,}, {lag['seconds']:,.0f} s"
     yield f"now: lag {behind}  waiting for sinks {lag['waiting_for_sinks']:,}"
-    latency = status["latency_ms"]["end_to_end"]["five_minutes"]
+    stages = {name: latency["five_minutes"] for name, latency in status["latency_ms"].items()}
+    latency = stages.pop("end_to_end")
     if latency["count"]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])
         yield "end to end, 5 min: " + "  ".join(f"{name} {ms:,}" for name, ms in shown) + " ms"
+        means = [f"{name} {part['mean']:,}" for name, part in stages.items() if part["count"]]
+        yield from (f"  mean: {'  '.join(means[at : at + 4])} ms" for at in range(0, len(means), 4))
     names = labels(status["parts"])
     rows = [_cells(name, part) for name, part in zip(names, status["parts"], strict=True)]
     parts = table(PARTS, rows, indent=2, gap=1)

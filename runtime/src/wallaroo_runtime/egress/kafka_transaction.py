@@ -63,6 +63,7 @@ class TransactionalSession(ProducerSession):
 
     Attributes:
         prepare: Called before each commit of records, with the position after them.
+        written: Called when Kafka has the records of a transaction, which is committed next.
 
     Parameters, attributes and errors are otherwise those of `ProducerSession`.
     """
@@ -70,6 +71,7 @@ class TransactionalSession(ProducerSession):
     def __init__(self, client: Any, target: pb.KafkaTopic, sink: str, name: str) -> None:
         self._name, self._began = name, _now()
         self.prepare: Callable[[SinkPosition], None] = lambda end: None
+        self.written: Callable[[], None] = lambda: None
         super().__init__(client, target, sink)
         with self._judged():
             # Aborts the open transaction of an earlier producer of this name, and fences that producer off.
@@ -104,6 +106,7 @@ class TransactionalSession(ProducerSession):
         if self._failed:  # the other records are not sent then: a commit would wait for them, and permit no abort
             within(ANSWER_S, send_position, look=self.look)  # raises the error of the transaction, which may say more
             raise self._client.KafkaException(self._failed[0][1])
+        self.written()
         within(COMMIT_S, self._producer.commit_transaction, look=self.look)
 
     def _judge(self, errors: list[Any]) -> Unavailable | KafkaRefusal:

@@ -59,8 +59,12 @@ class TransactionalSink(KafkaSink):
 
     def _session(self) -> ProducerSession:
         session = TransactionalSession(self._client, self._target, self.config.name, self.position.sender)
-        session.prepare = self._prepare
+        session.prepare, session.written = self._prepare, self._begin_commit
         return session
+
+    def _begin_commit(self) -> None:
+        if self.latencies is not None:
+            self.latencies.write(self.config.port)
 
     def _agree(self, session: ProducerSession) -> None:
         """Continue at the position that Kafka has committed.

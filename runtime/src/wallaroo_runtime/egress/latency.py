@@ -52,7 +52,7 @@ def _coarse(counts: Mapping[int, int], step_ms: int) -> Counter[int]:
 
 
 class LatencyMeter:
-    """Measures until sinks have a message's output: from the message's arrival, and from the output's in the outbox.
+    """Measures the parts of latencies from the engine's output on, and the time from arrival until sinks have output.
 
     Any thread may call it. If 10,000 groups wait for a sink, e.g. because its receiver is away, further messages join
     the latest of these groups and end with it.
@@ -62,30 +62,36 @@ class LatencyMeter:
 
     Example:
         >>> latencies = LatencyMeter(lambda: 1005)
-        >>> latencies.publish({7: 3}, {1000: 2}, 1004)
+        >>> latencies.publish({7: 3}, {1000: 2}, 1004, computed_ms=1002)
         >>> latencies.take(7, 2)
         >>> latencies.to_json()
-        {'deliver': {}, 'end_to_end': {}}
+        {'output': {2: 2}, 'deliver': {}, 'commit': {}, 'end_to_end': {}}
         >>> latencies.take(7, 3)
         >>> latencies.to_json()
-        {'deliver': {1: 2}, 'end_to_end': {5: 2}}
+        {'output': {2: 2}, 'deliver': {1: 2}, 'commit': {}, 'end_to_end': {5: 2}}
     """
 
     def __init__(self, clock: Callable[[], int] = now_ms) -> None:
         self._lock, self._clock = threading.Lock(), clock
         self._waiting: dict[int, deque[tuple[int, _Group]]] = defaultdict(deque)  # by port, each with its last message
         self._taken: Counter[int] = Counter()
-        self._end_to_end, self._deliver = Histogram(), Histogram()
+        self._written: dict[int, int] = {}  # by port, when the commit began that `take` reports
+        self._parts = {part: Histogram() for part in ("output", "deliver", "commit", "end_to_end")}
 
-    def publish(self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int) -> None:
+    def publish(
+        self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int, computed_ms: int = 0
+    ) -> None:
         """Begin to measure for messages whose output has just come into the outbox.
 
         Args:
             ends: Number of messages in the outbox up to the end of the new output, by port.
             arrived: Number of messages by the time of their arrival, in milliseconds since 1970.
             published_ms: Time at which the output came into the outbox.
+            computed_ms: Time at which the engine had the output; 0 if that is not known.
         """
         with self._lock:
+            if computed_ms:
+                self._parts["output"].add(published_ms - computed_ms, sum(arrived.values()))
             open_ends = {port: end for port, end in ends.items() if end > self._taken[port]}
             if not open_ends:
                 self._end(_Group(arrived, published_ms, 0), has_sinks=bool(ends))
@@ -103,28 +109,32 @@ class LatencyMeter:
                 if waiting and waiting[-1][1] is latest:
                     waiting[-1] = end, latest
 
+    def write(self, port: int) -> None:
+        """Note that a port's sink has written the messages of a transaction, and begins to commit it."""
+        with self._lock:
+            self._written[port] = self._clock()
+
     def take(self, port: int, messages: int) -> None:
         """Note the number of messages that a port's sink has delivered, and end the latencies of finished groups."""
         with self._lock:
-            self._taken[port] = messages
+            self._taken[port], written_ms = messages, self._written.pop(port, None)
             waiting = self._waiting[port]
             while waiting and waiting[0][0] <= messages:
                 _, group = waiting.popleft()
                 group.sinks -= 1
                 if not group.sinks:
-                    self._end(group)
+                    self._end(group, written_ms)
 
-    def _end(self, group: _Group, *, has_sinks: bool = True) -> None:
-        now = self._clock()
-        for time_ms, count in group.arrived.items():
-            self._end_to_end.add(now - time_ms, count)
-        for time_ms, count in group.published.items() if has_sinks and group.arrived else ():
-            self._deliver.add(now - time_ms, count)
+    def _end(self, group: _Group, written_ms: int | None = None, *, has_sinks: bool = True) -> None:
+        now, count = self._clock(), group.arrived.total()
+        for time_ms, messages in group.arrived.items():
+            self._parts["end_to_end"].add(now - time_ms, messages)
+        for time_ms, messages in group.published.items() if has_sinks and count else ():
+            self._parts["deliver"].add((now if written_ms is None else written_ms) - time_ms, messages)
+        if written_ms is not None:
+            self._parts["commit"].add(now - written_ms, count)
 
     def to_json(self) -> dict[str, dict[int, int]]:
-        """Return the number of messages by latency in ms, since the process began.
-
-        `end_to_end` begins with the arrival of a message, `deliver` with its output in the outbox.
-        """
+        """Return the number of messages by latency in ms for each part, since the process began."""
         with self._lock:
-            return {"deliver": self._deliver.to_counts(), "end_to_end": self._end_to_end.to_counts()}
+            return {part: histogram.to_counts() for part, histogram in self._parts.items()}

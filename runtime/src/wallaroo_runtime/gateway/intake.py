@@ -15,6 +15,7 @@ from wallaroo_runtime.durable.file import NO_ROOM, disk_failure
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.clock import Clock
 from wallaroo_runtime.gateway.source_progress import SourceProgress
+from wallaroo_runtime.service.histogram import Histogram
 from wallaroo_runtime.storage.journal.head import read_committed
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 
@@ -73,6 +74,7 @@ class Gathered:
 
     Attributes:
         points: For records of a topic: offset after the last record, by port of the source and partition.
+        read_ms: When the gateway had the messages, in milliseconds since 1970; 0 if their latency is not measured.
         end: Offset of the journal after the frame; -1 until the frame is written.
     """
 
@@ -84,6 +86,7 @@ class Gathered:
     flags: int = 0
     encoding: int = FRAMED
     points: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    read_ms: int = 0
     end: int = -1
 
 
@@ -143,6 +146,8 @@ class Intake:
         self._pace = SyncPace()
         self._gathered: Gathered | None = None
         self._waiting: deque[Gathered] = deque()
+        self._unsafe = deque[tuple[int, int, int]]()  # of measured frames: end, time when read, number of messages
+        self._read, self._journal = Histogram(), Histogram()
         self.now_ms = Clock().now_ms
         self._sync_began = -math.inf  # so the first sync is due at once
         self._retry_at = 0.0
@@ -174,6 +179,7 @@ class Intake:
             "backlog_bytes": self.backlog,
             "reads": self.accepts,
             "waits": self.is_awaited,
+            "latency_ms": {"read": self._read.to_counts(), "journal": self._journal.to_counts()},
         }
 
     @property
@@ -194,7 +200,7 @@ class Intake:
         gathered = self._gathered
         if gathered is None or port != gathered.port or gathered.size + len(data) > FRAME_BODY_BYTES:
             self._seal()
-            gathered = self._gathered = Gathered(port, self.now_ms())
+            gathered = self._gathered = Gathered(port, now_ms := self.now_ms(), read_ms=now_ms)
         gathered.parts.append(data)
         gathered.count += count
         gathered.size += len(data)
@@ -205,7 +211,8 @@ class Intake:
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
         """Take messages of a generator, which have no framing, as one frame. On a full disk they wait in memory."""
         parts = [column(list(map(len, values))), *values]
-        self.take_whole(Gathered(port, self.now_ms(), len(values), sum(map(len, parts)), parts, 0, encoding))
+        size, now_ms = sum(map(len, parts)), self.now_ms()
+        self.take_whole(Gathered(port, now_ms, len(values), size, parts, 0, encoding, read_ms=now_ms))
 
     def take_whole(self, frame: Gathered) -> None:
         """Take messages that are gathered already, as one frame. If the disk is full, they wait in memory."""
@@ -245,8 +252,12 @@ class Intake:
                 self._retry_at = time.monotonic() + _RETRY_S
                 return
             frame.end = self.writer.end.offset
+            if frame.read_ms:
+                self._unsafe.append((frame.end, frame.read_ms, frame.count))
             if frame.points:
                 self.past.note(base, frame.points)
+                if frame.read_ms:
+                    self._read.add(frame.read_ms - frame.timestamp_ms, frame.count)
             reach("gateway.after_append")
             self._waiting.popleft()
         self.disk_is_full = False
@@ -270,10 +281,20 @@ class Intake:
         self._pace.look(now, self.messages)
         if not busy and now >= self._sync_due:
             self._begin_sync(now)
+        self._measure()
         wait = _COMMITTED_WHILE_FULL_S if self._is_full else _COMMITTED_S
         if now >= self._committed_at + wait:
             self._committed_at = now
             self.committed = max(self.committed, self.writer.remove_committed(self._remember))
+
+    def _measure(self) -> None:
+        """Count how long the messages took that are now in the readable part of the journal."""
+        safe = self.writer.safe.offset
+        if self._unsafe and self._unsafe[0][0] <= safe:
+            now_ms = self.now_ms()
+            while self._unsafe and self._unsafe[0][0] <= safe:
+                _, read_ms, count = self._unsafe.popleft()
+                self._journal.add(now_ms - read_ms, count)
 
     @property
     def _sync_due(self) -> float:

@@ -51,6 +51,7 @@ class FrameRecords:
 
     def __init__(self, config: pb.KafkaSource, records: Sequence[Any]) -> None:
         self._config, self._records = config, records
+        self._read_ms = 0 if config.table else time.time_ns() // 1_000_000
         self._keys: list[bytes | None] = [record.key() for record in records]
         self._values: list[bytes | None] = [record.value() for record in records]
         self._times: list[int] = [record.timestamp()[1] for record in records]
@@ -103,7 +104,8 @@ class FrameRecords:
         earliest, columns = columns_of(self._values[begin:end], self._keys[begin:end], self._times[begin:end], headers)
         flags, parts = encode_body(columns.pop("values"), **columns)
         port, reached = self._config.port, {(self._config.port, partition): last for partition, (_, last) in runs}
-        return Gathered(port, earliest, end - begin, sum(map(len, parts)), parts, flags, PLAIN, reached)
+        size = sum(map(len, parts))
+        return Gathered(port, earliest, end - begin, size, parts, flags, PLAIN, reached, self._read_ms)
 
     def _letter(self, at: int, error: str) -> Gathered:
         """Return a frame with the dead letter of a record that is too large: the same as `LargeRow.java` makes.

@@ -128,6 +128,8 @@ class Board:
     def update(self, state: str, sample: Sample) -> None:
         """Make a new document with the present numbers, and wake the readers that wait for it."""
         self._state, self._sample = state, sample
+        if self._processed_bytes >= 0:
+            self.latencies.look_at(sample.gateways, time.monotonic())
         self._publish()
 
     def end(self) -> None:

@@ -1,7 +1,7 @@
-"""Measures the latency of messages: until tasks begin, until publication, and until sinks have taken the output."""
+"""Measures the latency of messages and its parts: until the journal, the engine, the egress and the sinks have them."""
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ from wallaroo_runtime.spark.batch_report import BatchReport
 
 RECENT_S = 300.0
 SLICE_S = 30.0
-STAGES = ("wait", "compute", "deliver", "end_to_end")
+STAGES = ("read", "journal", "wait", "compute", "output", "deliver", "commit", "end_to_end")
 MOST_BATCHES = 10_000
 SETTLED_MS = 2000  # a status of the egress is never older than this
 
@@ -35,8 +35,8 @@ class Latency:
             self.total.add(value, count)
             self._slices[-1][1].add(value, count)
 
-    def to_json(self, now: float) -> dict[str, dict[str, int]]:
-        """Return count, percentiles and maximum, for the last five minutes and for the whole run."""
+    def to_json(self, now: float) -> dict[str, dict[str, float | None]]:
+        """Return count, mean, percentiles and maximum, for the last five minutes and for the whole run."""
         while self._slices and now - self._slices[0][0] > RECENT_S:
             self._slices.popleft()
         recent = Histogram()
@@ -56,7 +56,7 @@ class Latencies:
 
     `wait` is from the arrival at the gateway to the start of the micro-batch's tasks. `compute` is from there to the
     publication, `deliver` from there until all sinks of the egress have taken the output. `end_to_end` is the sum.
-    In real-time mode, engine and egress measure the latencies of single messages, and report the counts.
+    In real-time mode, gateway, engine and egress measure the latencies of single messages, and report the counts.
     """
 
     def __init__(self) -> None:
@@ -65,6 +65,7 @@ class Latencies:
         self._outstanding: deque[_Outstanding] = deque(maxlen=MOST_BATCHES)
         self._ports: frozenset[int] = frozenset()
         self._egress: Mapping[str, Any] = {}
+        self._gateways: dict[int, Mapping[str, Any]] = {}
 
     def begin(self, egress: Mapping[str, Any]) -> None:
         """Record the status of the egress before the first micro-batch, to compare later statuses with it."""
@@ -99,6 +100,13 @@ class Latencies:
         """
         for stage, counts in times.items():
             self._latencies[stage].add(counts, now)
+
+    def look_at(self, gateways: Sequence[Mapping[str, Any]], now: float) -> None:
+        """Add the counts of the gateways' statuses, in real-time mode. A gateway counts from the start of its run."""
+        for number, status in enumerate(gateways):
+            if "latency_ms" in status:
+                self.add(_since(self._gateways.get(number, {}), status), now)
+                self._gateways[number] = status
 
     def look(self, egress: Mapping[str, Any], now_ms: int, now: float) -> None:
         """Record how many messages sinks have taken, and the latency of each micro-batch that is now delivered.
@@ -135,7 +143,7 @@ class Latencies:
             self._latencies["deliver"].add({max(0, end - report.published_ms): total.total()}, now)
 
     def histograms(self) -> Mapping[str, Latency]:
-        """Return the histograms of each latency by its name: `wait`, `compute`, `deliver`, `end_to_end`."""
+        """Return the histograms of each part of the latency by its name, and of the whole as `end_to_end`."""
         return self._latencies
 
     def to_json(self, now: float) -> dict[str, Any]:
@@ -148,16 +156,16 @@ def _done(sink: Mapping[str, Any]) -> int:
     return int(sink["messages"]) + int(sink.get("refused", 0))
 
 
-def _since(before: Mapping[str, Any], egress: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
-    """Return how much the latency counts of the egress grew between two statuses. A new egress process begins at 0."""
-    is_same = (before.get("pid"), before.get("start_time")) == (egress.get("pid"), egress.get("start_time"))
-    old, new = _counted(before) if is_same else {}, _counted(egress)
+def _since(before: Mapping[str, Any], status: Mapping[str, Any]) -> Mapping[str, Mapping[int, int]]:
+    """Return how much the latency counts of a process grew between two statuses. A new process begins at 0."""
+    is_same = (before.get("pid"), before.get("start_time")) == (status.get("pid"), status.get("start_time"))
+    old, new = _counted(before) if is_same else {}, _counted(status)
     return {
         stage: {int(ms): more for ms, count in counts.items() if (more := count - old.get(stage, {}).get(ms, 0))}
         for stage, counts in new.items()
     }
 
 
-def _counted(egress: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
-    counted: Mapping[str, Mapping[str, int]] = egress.get("live", {}).get("latency_ms", {})
+def _counted(status: Mapping[str, Any]) -> Mapping[str, Mapping[str, int]]:
+    counted: Mapping[str, Mapping[str, int]] = status.get("live", status).get("latency_ms", {})
     return counted

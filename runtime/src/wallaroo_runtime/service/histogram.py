@@ -74,10 +74,9 @@ class Histogram:
         """Return, for each bound, the number of values up to the bound, as exactly as the buckets allow."""
         return [sum(count for bucket, count in self._counts.items() if BOUNDS[bucket] <= bound) for bound in bounds_ms]
 
-    def to_json(self) -> dict[str, int]:
-        """Return the number of values, and percentiles and the largest value in milliseconds."""
-        return {
-            "count": self.count,
-            **{name: self.quantile(share) for name, share in QUANTILES.items()},
-            "max": self.max_ms,
-        }
+    def to_json(self) -> dict[str, float | None]:
+        """Return the number of values, and their mean, percentiles and maximum in ms; without values these are None."""
+        found = {name: self.quantile(share) for name, share in QUANTILES.items()}
+        mean = round(self.sum_ms / max(1, self.count), 1)
+        shown = {"mean": mean, **found, "max": self.max_ms}
+        return {"count": self.count, **(shown if self.count else dict.fromkeys(shown))}

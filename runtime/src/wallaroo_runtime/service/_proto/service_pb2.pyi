@@ -415,12 +415,14 @@ class Deliveries(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[Delivery, _Mapping]]] = ..., arrived: _Optional[_Iterable[_Union[Arrived, _Mapping]]] = ...) -> None: ...
 
 class Arrived(_message.Message):
-    __slots__ = ("time_ms", "messages")
+    __slots__ = ("time_ms", "messages", "computed_ms")
     TIME_MS_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
+    COMPUTED_MS_FIELD_NUMBER: _ClassVar[int]
     time_ms: int
     messages: int
-    def __init__(self, time_ms: _Optional[int] = ..., messages: _Optional[int] = ...) -> None: ...
+    computed_ms: int
+    def __init__(self, time_ms: _Optional[int] = ..., messages: _Optional[int] = ..., computed_ms: _Optional[int] = ...) -> None: ...
 
 class Delivery(_message.Message):
     __slots__ = ("number", "port", "bucket", "chunk")

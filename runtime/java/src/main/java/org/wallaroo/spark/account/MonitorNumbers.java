@@ -4,6 +4,7 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.LongUnaryOperator;
 import org.wallaroo.spark.message.Arrivals;
 import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Json;
@@ -80,13 +81,16 @@ public final class MonitorNumbers {
     }
 
     /**
-     * Notes how long the engine took for messages whose output the egress has received.
+     * Notes how long the engine took for messages whose output it delivers now.
      *
      * @param offset offset after the messages
      * @param arrivals arrivals that were not counted before
      * @param hasOutput whether the messages have output. Without output, the egress cannot measure the end-to-end time
+     * @param readableMs gives the time at which the engine could read the journal up to an offset. If it is not known
+     *     (0), a message has waited since its arrival
      */
-    public synchronized void time(long offset, Arrivals arrivals, boolean hasOutput) {
+    public synchronized void time(
+            long offset, Arrivals arrivals, boolean hasOutput, LongUnaryOperator readableMs) {
         long count = arrivals.count();
         if (count == 0) {
             return;
@@ -96,10 +100,11 @@ public final class MonitorNumbers {
         long compute = arrivals.computedMs();
         add("compute", compute, count);
         for (Arrivals.Group group : arrivals.groups()) {
-            long wait = Math.max(0, arrivals.begunMs() - group.timeMs());
-            add("wait", wait, group.messages());
+            long since = readableMs.applyAsLong(group.offset());
+            long age = Math.max(0, arrivals.begunMs() - group.timeMs());
+            add("wait", since == 0 ? age : Math.max(0, arrivals.begunMs() - since), group.messages());
             if (!hasOutput) {
-                add("end_to_end", wait + compute, group.messages());
+                add("end_to_end", age + compute, group.messages());
             }
         }
     }

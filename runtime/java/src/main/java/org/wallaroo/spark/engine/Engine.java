@@ -11,6 +11,7 @@ import org.wallaroo.spark.deliver.Barrier;
 import org.wallaroo.spark.deliver.BarrierQueue;
 import org.wallaroo.spark.deliver.DeliverStream;
 import org.wallaroo.spark.deliver.EngineStore;
+import org.wallaroo.spark.journal.JournalHead;
 import org.wallaroo.spark.journal.JournalOffset;
 import org.wallaroo.spark.journal.JournalRows;
 import org.wallaroo.spark.message.Arrivals;
@@ -117,8 +118,8 @@ public final class Engine implements EngineGuard.Served {
                     return;
                 }
                 Arrivals arrivals = numbers.untimed(row.arrivals());
-                stream.deliver(row.items(), arrivals);
-                numbers.time(row.place().offset(), arrivals, !row.items().isEmpty());
+                numbers.time(row.place().offset(), arrivals, !row.items().isEmpty(), this::readableMs);
+                stream.deliver(row.items(), arrivals); // may wait, which is no part of the computing
                 account.delivered(row.items());
                 if (row.kind() == Kind.FLUSH) {
                     account.check(row.place().messages());
@@ -132,6 +133,10 @@ public final class Engine implements EngineGuard.Served {
             queue.end();
             stream.finish();
         }
+    }
+
+    private long readableMs(long offset) {
+        return JournalHead.readableMs(settings.text(), offset);
     }
 
     @Override

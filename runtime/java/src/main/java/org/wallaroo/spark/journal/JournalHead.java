@@ -3,6 +3,8 @@ package org.wallaroo.spark.journal;
 import io.grpc.ManagedChannel;
 import io.grpc.MethodDescriptor.MethodType;
 import io.grpc.MethodDescriptor;
+import java.util.ArrayDeque;
+import java.util.Deque;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -26,15 +28,20 @@ public final class JournalHead {
             "wallaroo.service.v1.JournalService/Follow", MethodType.SERVER_STREAMING, ReadRequest.parser(),
             Position.parser());
     private static final Map<String, JournalHead> OPEN = new ConcurrentHashMap<>();
+    private static final int MOST_MOVES = 10_000;
 
     private final Settings settings;
     private final ManagedChannel channel;
     private final LastingCall<ReadRequest, Position> call; // null if a reader reports the position
     private Object reader; // the tail that reports the position; null if the gateway reports it
+    private final Deque<Move> moves = new ArrayDeque<>(); // of frames that the engine has not processed
+    private boolean isTimed; // whether the next move has a time: the first one may be old
     private long end;
     private boolean isEnding;
     private boolean isClosed;
     private RuntimeException failure;
+
+    private record Move(long offset, long timeMs) {}
 
     private JournalHead(Settings settings, JournalOffset start) {
         this.settings = settings;
@@ -63,6 +70,33 @@ public final class JournalHead {
     /** Closes the head of a query for good. A task that begins later gets the closed head and fails. */
     public static void close(Settings settings) {
         OPEN.computeIfPresent(settings.text(), (text, head) -> head.closed());
+    }
+
+    /**
+     * Returns the time at which the journal became readable up to an offset, in milliseconds since 1970; 0 if it is not
+     * known, as for messages that were there before the query.
+     *
+     * @param settings of the query
+     * @param offset not before that of an earlier call
+     */
+    public static long readableMs(String settings, long offset) {
+        JournalHead head = OPEN.get(settings);
+        return head == null ? 0 : head.timeOf(offset);
+    }
+
+    private synchronized long timeOf(long offset) {
+        while (!moves.isEmpty() && moves.getFirst().offset() < offset) {
+            moves.removeFirst();
+        }
+        return moves.isEmpty() ? 0 : moves.getFirst().timeMs();
+    }
+
+    private void note(long offset) {
+        boolean hasRoom = moves.size() < MOST_MOVES;
+        if (hasRoom) {
+            moves.add(new Move(offset, isTimed ? System.currentTimeMillis() : 0));
+        }
+        isTimed = hasRoom;
     }
 
     /** Returns the channel to the gateway. */
@@ -105,14 +139,17 @@ public final class JournalHead {
      */
     synchronized void feed(Object begun, long offset) {
         reader = begun;
+        moves.clear();
+        isTimed = false;
         end = offset;
         failure = null;
     }
 
     /** Moves the position forward. {@code from} is the reader that reports the position, or null for the gateway. */
     synchronized void moveTo(Object from, long offset) {
-        if (from == reader && offset > end) {
-            end = offset;
+        if (from == reader && (offset > end || !isTimed)) {
+            note(offset);
+            end = Math.max(end, offset);
             notifyAll();
         }
     }

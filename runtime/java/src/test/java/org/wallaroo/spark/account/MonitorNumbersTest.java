@@ -132,7 +132,7 @@ class MonitorNumbersTest {
                 journal.subList(place, end).forEach(work -> work.run(counters));
                 Arrivals arrivals = numbers.untimed(arrivals(place, end));
                 boolean hasOutput = random.nextBoolean();
-                numbers.time(end, arrivals, hasOutput);
+                numbers.time(end, arrivals, hasOutput, offset -> 0);
                 ended += hasOutput ? 0 : 2L * Math.max(0, end - Math.max(most, place));
                 most = Math.max(most, end);
                 place = end;
@@ -166,7 +166,7 @@ class MonitorNumbersTest {
         List<Arrivals.Group> groups = IntStream.range(0, known + 5)
                 .mapToObj(time -> new Arrivals.Group(time, known - time, 1)).toList();
         for (int times = 0; times < 2; times++) {
-            numbers.time(known, new Arrivals(groups, known, System.nanoTime()), true);
+            numbers.time(known, new Arrivals(groups, known, System.nanoTime()), true, offset -> 0);
         }
         JsonNode waits = Json.parse(numbers.take()).get("times").get("wait");
         assertEquals(known, waits.size());
@@ -203,10 +203,20 @@ class MonitorNumbersTest {
         assertEquals(2, numbers.changes());
         numbers.reach(place(1));
         assertEquals(2, numbers.changes());
-        numbers.time(2, Arrivals.NONE, false);
+        numbers.time(2, Arrivals.NONE, false, offset -> 0);
         assertEquals(2, numbers.changes());
-        numbers.time(2, arrivals(1, 2), false);
+        numbers.time(2, arrivals(1, 2), false, offset -> 0);
         assertEquals(3, numbers.changes());
+    }
+
+    @Test
+    void messagesWaitFromTheTimeAtWhichTheyCouldBeRead() {
+        MonitorNumbers numbers = MonitorNumbers.of("waits");
+        List<Arrivals.Group> groups =
+                IntStream.rangeClosed(1, 3).mapToObj(place -> new Arrivals.Group(place, 50, place)).toList();
+        Map<Long, Long> readable = Map.of(1L, 0L, 2L, 90L, 3L, 120L); // not known; known; later than the clock says
+        numbers.time(3, new Arrivals(groups, 100, System.nanoTime()), true, readable::get);
+        assertEquals(Json.parse("{\"50\":1,\"10\":2,\"0\":3}"), Json.parse(numbers.take()).get("times").get("wait"));
     }
 
     @Test

@@ -8,8 +8,10 @@ import io.grpc.Metadata;
 import io.grpc.ServerServiceDefinition;
 import io.grpc.Status;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -69,6 +71,25 @@ class JournalHeadTest {
             JournalHead.close(settings());
             assertThrows(IllegalStateException.class, () -> follow().await(90, TimeUnit.SECONDS.toNanos(20)));
             assertEquals(1, calls.get());
+        } finally {
+            JournalHead.close(settings());
+        }
+    }
+
+    @Test
+    @Timeout(60)
+    void theTimeOfEachMoveIsKnownButOfTheFirst() throws Exception {
+        long begun = System.currentTimeMillis();
+        try (FakeServer server = gateway((request, call) -> List.of(0, 40, 90).forEach(
+                offset -> call.sendMessage(Position.newBuilder().setOffset(offset).build())))) {
+            JournalHead head = follow();
+            assertEquals(40, Math.min(40, head.await(0, TimeUnit.SECONDS.toNanos(20))));
+            assertEquals(90, head.await(40, TimeUnit.SECONDS.toNanos(20)));
+            List<Long> found = LongStream.of(0, 1, 40, 41, 91)
+                    .map(offset -> JournalHead.readableMs(settings().text(), offset)).boxed().toList();
+            assertEquals(List.of(0L, 0L), List.of(found.get(0), found.get(4)));
+            assertTrue(begun <= found.get(1) && found.get(1) <= found.get(3), found.toString());
+            assertEquals(found.get(1), found.get(2));
         } finally {
             JournalHead.close(settings());
         }
