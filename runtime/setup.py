@@ -1,4 +1,4 @@
-"""Puts the Go SDK and the jar of `java` into the wheel, where they are found without a checkout."""
+"""Builds the runtime's wheel, which also has the Go SDK and the jar of `java` for machines without a checkout."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ LEFT_OUT = shutil.ignore_patterns("*_test.go", "testdata", "*.test", "*.prof")
 
 
 class BuildWithSdk(build_py):
-    """Copies `api/go` to `_sdk/go` and the jar to `_java`; an editable installation uses those of the checkout."""
+    """The build step that copies `api/go` to `_sdk/go` and the jar to `_java`, except for editable installations."""
 
     def run(self) -> None:
         """Build the package."""

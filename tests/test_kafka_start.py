@@ -1,6 +1,7 @@
 """Brokers that are away while an application starts: the start waits for them, says so, and goes on by itself."""
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 

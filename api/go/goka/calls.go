@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// calls holds the calls of callbacks that have not returned, with their start times. If the run ends before, its error
-// names them.
+// calls holds the calls of callbacks that have not returned, with their start times. If the run ends before they
+// return, its error names these calls.
 type calls struct {
 	mutex sync.Mutex
 	open  map[*call]time.Time

@@ -258,7 +258,7 @@ func (c *call) wait() error {
 }
 
 // deferredAt returns the channel of a call of DeferCommit; the first call has the number 0. If there was no such call,
-// deferredAt returns nil, and from then on the methods of the context have no effect.
+// it returns nil. From then on the methods of the context have no effect.
 func (c *call) deferredAt(number int) chan error {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

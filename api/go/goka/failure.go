@@ -20,7 +20,7 @@ func (p *processing) Error() string {
 
 func (p *processing) Unwrap() error { return p.err }
 
-// withStack is a processing error in the form in which Goka's Run returns it: after a panic, the text also has those
+// withStack is a processing error in the form in which Goka's Run returns it. After a panic, the text also has the
 // lines of the stack that belong to the program.
 type withStack struct{ *processing }
 
@@ -31,8 +31,8 @@ func (w withStack) Error() string {
 	return w.processing.Error() + "\n" + w.stack
 }
 
-// failures keeps the first failure of a run, which Run returns. Later failures are mostly repetitions of it, because a
-// failed message is processed again.
+// failures keeps the first failure of a run, which Run returns. Later failures are mostly repetitions of this one,
+// because a failed message is processed again.
 type failures struct {
 	mutex sync.Mutex
 	first error

@@ -152,8 +152,8 @@ func (g *group) fail(record stream.KafkaRecord, err error) error {
 }
 
 // noteLate handles the error of a goroutine that called a method of its context after the callback had returned. With
-// the option WithDeadLetters the error is only logged, so that no other message fails. Otherwise it ends the run of a
-// Processor. Under Serve it makes the group's next message fail, which ends the query.
+// WithDeadLetters the error is only logged, so that no other message fails. Otherwise it ends the run of a Processor,
+// or under Serve makes the group's next message fail, which ends the query.
 func (g *group) noteLate(err error) {
 	g.options.log.Printf("processor %s: %v", g.graph.Group(), err)
 	switch {
@@ -167,8 +167,8 @@ func (g *group) noteLate(err error) {
 }
 
 // note keeps a failure, so that Run returns it. It ignores the failure if failed messages become dead letters. It also
-// ignores the error of the run's own context, because then the run is ending. The error of a canceled context that the
-// program made is kept.
+// ignores the error of the run's context, which means that the run is ending. But it keeps the error of a context that
+// the program itself has made and canceled.
 func (g *group) note(failed *processing) {
 	if ending := g.context().Err(); !g.options.keepsDeadLetters && (ending == nil || failed.err != ending) {
 		g.failed.record(failed)

@@ -28,8 +28,8 @@ func (g *group) lookedUp(topic string) (lookupTable, bool) {
 	return view, has
 }
 
-// view creates a view (Goka's copy of a table topic) for a Lookup edge or for Get. After an outage of a broker, the
-// view connects again. Spark does so, too, and the worker must not end before Spark has connected.
+// view creates a view (Goka's copy of a table topic) for a Lookup edge or for Get. After an outage of a broker the view
+// connects again, as Spark does. Otherwise its error would end the worker while Spark still waits for the broker.
 func (g *group) view(brokers []string, e Edge, kept storage.Builder) (*View, error) {
 	options := []ViewOption{
 		WithViewLogger(g.options.log), WithViewClientID(g.options.clientID), WithViewStorageBuilder(kept),

@@ -64,8 +64,8 @@ func topicManagerOf(replicas int) TopicManagerBuilder {
 	return TopicManagerBuilderWithTopicManagerConfig(config)
 }
 
-// mapped makes an option that Goka has, too. apply sets its value in poptions. same is Goka's own option, for the case
-// that Goka's processor runs the graph (see WithTester).
+// mapped makes an option that Goka has, too. The function apply sets its value in poptions. The parameter same is
+// Goka's own option, for the case that Goka's processor runs the graph (see WithTester).
 func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption {
 	return func(o *poptions, _ *GroupGraph) {
 		o.goka = append(o.goka, same)
@@ -73,8 +73,8 @@ func mapped(same theirs.ProcessorOption, apply func(*poptions)) ProcessorOption 
 	}
 }
 
-// noted makes an option that Goka has but that has no effect here. note is the reason, for the log. same is Goka's own
-// option (see mapped).
+// noted makes an option that Goka has, but that has no effect here. The parameter note is the reason, for the log, and
+// same is Goka's own option (see mapped).
 func noted(same theirs.ProcessorOption, note string) ProcessorOption {
 	return mapped(same, func(o *poptions) { o.notes = append(o.notes, note) })
 }
@@ -206,7 +206,7 @@ func WithRunArguments(arguments ...string) ProcessorOption {
 	return own(func(o *poptions) { o.runArguments = append(o.runArguments, arguments...) })
 }
 
-// own makes an option that Goka does not have. apply sets its value.
+// own makes an option that Goka does not have. The function apply sets its value.
 func own(apply func(*poptions)) ProcessorOption { return func(o *poptions, _ *GroupGraph) { apply(o) } }
 
 // replacement is the configuration that the program has passed to ReplaceGlobalConfig, or nil.

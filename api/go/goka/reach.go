@@ -24,8 +24,8 @@ func WithKafkaOptions(options map[string]string) ProcessorOption {
 // both are no, the setting is left out.
 var protocols = map[[2]bool]string{{true, false}: "SSL", {false, true}: "SASL_PLAINTEXT", {true, true}: "SASL_SSL"}
 
-// reach converts a configuration of sarama into settings of librdkafka, with which the runtime connects to the brokers
-// in the same way. own are the settings of WithKafkaOptions, which have precedence.
+// reach converts a configuration of sarama into settings of librdkafka, so that the runtime connects to the brokers in
+// the same way. The parameter own has the settings of WithKafkaOptions, which have precedence.
 func reach(config *sarama.Config, own map[string]string) (map[string]string, error) {
 	found := map[string]string{}
 	if protocol := protocols[[2]bool{config.Net.TLS.Enable, config.Net.SASL.Enable}]; protocol != "" {
@@ -90,8 +90,8 @@ func certificates(config *tls.Config, own, found map[string]string) (err error) 
 	return err
 }
 
-// needed is called for a setting of sarama that the runtime cannot use. It returns an error with the description of the
-// setting, unless own has an option with this prefix, which then replaces the setting.
+// needed returns an error that describes a setting of sarama which the runtime cannot use. It returns nil if own has an
+// option with this prefix, because that option replaces the setting.
 func needed(own map[string]string, prefix, what string) error {
 	for name := range own {
 		if strings.HasPrefix(name, prefix) {

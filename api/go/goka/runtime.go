@@ -120,7 +120,8 @@ func (c *child) Write(data []byte) (int, error) {
 	}
 }
 
-// take logs and stores a line of the output. If the line says that the application is initialized, take calls ready.
+// take logs and stores a line of the output. If the line says that the application is initialized, it calls the
+// function ready.
 func (c *child) take(line string) {
 	c.quiet = c.quiet || diagnostic.Reports(line, diagnostic.InUse)
 	if !c.quiet {

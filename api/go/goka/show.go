@@ -2,8 +2,9 @@ package goka
 
 import "wallarooapi/internal/recordpb"
 
-// shown returns the state of a key as a value that commands such as `wallaroo state get` print: the value in the
-// group's table and those of joined tables, decoded by the codecs of the edges. The form is the same as in Python.
+// shown returns the state of a key for commands such as `wallaroo state get`, which print it. The state has the value
+// in the group's table and those of joined tables, decoded by the codecs of the edges. The form is the same as in
+// Python.
 func (g *group) shown(value any) any {
 	state, is := value.(*recordpb.GroupState)
 	if !is {

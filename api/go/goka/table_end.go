@@ -9,7 +9,7 @@ import (
 )
 
 // These constants limit the search for the last committed record of a partition. The search first fetches the last
-// firstWindow offsets. Each further step fetches windowTimes as many as the step before.
+// firstWindow offsets. Each further step fetches windowTimes times as many offsets as the step before.
 const (
 	fetchBytes  = 1 << 20
 	fetchWaitMs = 500

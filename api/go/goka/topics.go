@@ -48,7 +48,7 @@ func (g *group) countTopics(brokers []string) error {
 	})
 }
 
-// withManager calls do with a new topic manager and closes the manager.
+// withManager calls the function do with a new topic manager, and then closes the manager.
 func (g *group) withManager(brokers []string, do func(TopicManager) error) (err error) {
 	manager, err := g.options.topicManager(brokers)
 	if err != nil {

@@ -130,8 +130,8 @@ func encoded(meta any) []byte {
 	return append([]byte{codec.NewEncoder().Encoding()}, data...)
 }
 
-// begin registers a visit and gives it a token. It returns the metadata for the runtime, which passes them to the
-// visitors. They contain the token, by which this process finds the visit again.
+// begin registers a visit and gives it a token. It returns the metadata that the runtime passes to the visitors. The
+// metadata contain the token, so that this process finds the visit again.
 func (v *visits) begin(meta any) (token string, open *visited, metadata []byte) {
 	v.mutex.Lock()
 	defer v.mutex.Unlock()
@@ -148,8 +148,8 @@ func (v *visits) end(token string) {
 	delete(v.open, token)
 }
 
-// of returns the argument of a visitor from the metadata of its visit. open is the unfinished visit if this process has
-// requested it, else nil.
+// of returns the argument of a visitor from the metadata of its visit. If this process has requested the visit, open is
+// the unfinished visit, else nil.
 func (v *visits) of(metadata []byte) (meta any, open *visited, err error) {
 	rest, isOurs := bytes.CutPrefix(metadata, metaMagic)
 	if !isOurs || len(rest) < tokenBytes {

@@ -37,16 +37,16 @@ type Outputs interface {
 // NewOutput describes an output with this name. If several steps declare it, each of them has a separate output.
 func NewOutput[T any](name string) Output[T] { return Output[T]{name: name} }
 
-// Emit sends a message to the output. Call it in a function of a step that declares the output, with the context of the
-// function or a context derived from it, and before the function returns. A message that a goroutine emits later is
+// Emit sends a message to the output. Call it in a function of a step that declares the output, before the function
+// returns. Pass the context of the function, or a context derived from it. A message that a goroutine emits later is
 // lost, and the worker's log reports this. If the step does not declare the output, the step fails on the message
 // (C527).
 func (o Output[T]) Emit(ctx context.Context, message T) {
 	emission.Emit(ctx, o.name, resultsOf[T]().message(message))
 }
 
-// As returns a copy of the output for a component of a Library, with a codec in which the messages of the output go to
-// the program that uses the component. The default is "json".
+// As returns a copy of the output with another codec, for a component of a Library. The messages of the output go in
+// this codec to the program that uses the component. The default is "json".
 func (o Output[T]) As(codec string) Output[T] { return Output[T]{o.name, codec} }
 
 func (o Output[T]) named() declaration.NamedOutput {

@@ -99,8 +99,8 @@ func (s Sink[T]) OnError(policy string) Sink[T] {
 }
 
 // Named sets the name of the sink, by which tests, log messages and the figures of a run refer to it. The default is
-// the application's name. But if several sinks are not named, a Kafka sink has the name of its topic, and each other
-// sink except for the first has the application's name with a number. Named returns the sink.
+// the application's name. If several sinks are not named, a Kafka sink has the name of its topic. Of the other sinks,
+// all but the first have a number after the application's name. Named returns the sink.
 func (s Sink[T]) Named(name string) Sink[T] {
 	s.declared.Name = name
 	return s

@@ -22,11 +22,12 @@ import (
 // this package return one; From adds it to an application.
 type Source[T any] struct{ declared declaration.Source }
 
-// Framing is the way in which a TCP stream is cut into messages: either each message follows its length in bytes (an
+// Framing is the way in which a TCP stream is cut into messages. Either a message follows its length in bytes (an
 // unsigned integer of 8, 16, 32 or 64 bits, big-endian or little-endian), or each message is a line.
 type Framing string
 
-// The framings.
+// These are the framings of a TCP stream: a length of 8 to 64 bits before each message, big-endian (BE) or
+// little-endian (LE), or lines.
 const (
 	U8    Framing = "u8"
 	U16BE Framing = "u16be"
@@ -269,7 +270,8 @@ func (s Source[T]) Timestamp(expression string) Source[T] {
 	return s
 }
 
-// recordSource returns a source with a decoder of records. found are the findings about the source's description.
+// recordSource returns a source with a decoder of records. The parameter found has the findings about the source's
+// description.
 func recordSource[T any](method string, edge topology.Edge, decode func(Record) (T, error), found []diagnostic.Diagnostic) Source[T] {
 	if decode == nil {
 		found = append(found, wrongParameter(method, "decode", "nil", "a function")...)

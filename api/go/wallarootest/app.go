@@ -71,10 +71,10 @@ type App struct {
 // Option is an option of New, such as Vary.
 type Option func(*App)
 
-// Vary varies everything that a cluster does not promise, at random with this seed: the size of micro-batches and
-// frames, the number of buckets of keys, the order in which buckets run and emit output, and the times at which states
-// are written and read back. An application that depends on none of these has the same output for every seed, except
-// for the order among keys.
+// Vary varies everything that a cluster does not promise, at random with this seed. It varies the size of micro-batches
+// and frames, the number of buckets, the order in which buckets run and emit output, and the times at which states are
+// written and read back. An application that depends on none of these has the same output for every seed, except for
+// the order among keys.
 func Vary(seed uint64) Option {
 	return func(a *App) { a.draw = rand.New(rand.NewPCG(seed, 0)) }
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // Advance moves the time of the application forward by d. If the application has windows, timers or a TTL, it gets
-// ticks: one at the old time, one at the new time, and at most 1000 between them, with the interval that a run has.
-// Advance repeats the last tick as long as timers fire. Each tick is a micro-batch.
+// ticks at the interval of a run: one at the old time, one at the new time, and at most 1000 between them. Advance
+// repeats the last tick as long as timers fire. Each tick is a micro-batch.
 func (a *App) Advance(d time.Duration) {
 	a.t.Helper()
 	a.goesOn("Advance")

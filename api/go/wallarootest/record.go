@@ -12,8 +12,8 @@ func hasRecords(edge topology.Edge) bool {
 	return is && kafka.Content == topology.Record
 }
 
-// recordOf converts a message for a source of whole records into a record. is reports whether the type of the message
-// permits this.
+// recordOf converts a message for a source of whole records into a record. If the type of the message does not permit
+// this, the second result is false.
 func recordOf(message any) (record stream.KafkaRecord, is bool) {
 	switch m := message.(type) {
 	case stream.KafkaRecord:

@@ -68,7 +68,7 @@ def host_port(host: str, port: object) -> str:
 
 @contextmanager
 def findings_in(file: str) -> Iterator[None]:
-    """Add a file to the findings of errors in the block that have none."""
+    """Add the name `file` to the findings of errors in the block, where a finding names no file."""
     try:
         yield
     except RunError as error:
@@ -77,6 +77,6 @@ def findings_in(file: str) -> Iterator[None]:
 
 
 def other_interface(worker: str, actual: str, expected: str, **place: Any) -> Diagnostic:
-    """Return the finding that a worker has another interface hash than expected. For `place` see `Diagnostic.of`."""
+    """Return the finding that a worker was made for another topology. For `place` see `Diagnostic.of`."""
     reason = f"its interface hash is {actual}; the topology has {expected}"
     return Diagnostic.of("W403", worker=worker, reason=reason, **place)

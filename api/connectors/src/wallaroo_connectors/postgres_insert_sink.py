@@ -36,5 +36,5 @@ def _statement(sql: Any, params: Any, count: int) -> Any:
 
 
 def main() -> int:
-    """Run the program."""
+    """Run this sink connector, with the arguments of the command line."""
     return run_sink(serve, ["connection", "table"], ["columns"])

@@ -58,5 +58,5 @@ def _notify(sql: Any, database: Any, table: str, channel: str) -> None:
 
 
 def main() -> int:
-    """Run the program."""
+    """Run this source connector, with the arguments of the command line."""
     return run_source(serve, ["connection"], ["channel", "table"])

@@ -172,7 +172,7 @@ def _work(work: Callable[[Any, Event], None], connector: Any, stop: Event) -> No
 
 
 def _check(connector: Any, config: type) -> None:
-    """Refuse a source for a sink or the reverse, and a cookie, which asks for a protocol that is not spoken here."""
+    """Refuse a source for a sink or the reverse, and a config with a cookie, which asks for another protocol."""
     declared = connector.config
     what = "a sink" if isinstance(declared, SinkConnectorConfig) else "a source"
     if getattr(declared, "cookie", None) is not None:

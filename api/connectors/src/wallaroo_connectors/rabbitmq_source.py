@@ -37,5 +37,5 @@ def serve(connector: SourceConnector, stop: Event) -> None:
 
 
 def main() -> int:
-    """Run the program."""
+    """Run this source connector, with the arguments of the command line."""
     return run_source(serve, ["amqpurl", "queue"])

@@ -23,5 +23,5 @@ def serve(connector: SinkConnector, stop: Event) -> None:
 
 
 def main() -> int:
-    """Run the program."""
+    """Run this sink connector, with the arguments of the command line."""
     return run_sink(serve, ["topic"], OPTIONS)

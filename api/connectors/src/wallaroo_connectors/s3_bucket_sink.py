@@ -40,5 +40,5 @@ def _make(s3: Any, bucket: str) -> None:
 
 
 def main() -> int:
-    """Run the program."""
+    """Run this sink connector, with the arguments of the command line."""
     return run_sink(serve, ["bucket"])

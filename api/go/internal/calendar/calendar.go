@@ -36,7 +36,7 @@ type Slot struct {
 // Place returns the slot itself, for items that embed it.
 func (s *Slot) Place() *Slot { return s }
 
-// Rules are the functions with which a calendar handles items.
+// Rules has the functions by which a calendar finds the due times of its items and their order.
 type Rules[I Item] struct {
 	// Due returns the time of the first tick that has an effect on the item. known is false if this depends on the
 	// next tick.
@@ -95,9 +95,9 @@ func (c *Calendar[I]) Drop(item I) {
 	}
 }
 
-// Tick removes and returns the items that are due at a tick, in the order of their keys. Before that, each key that had
-// a message since the tick before falls silent at the time of this tick, and Tick calls changed for it. If the clock
-// was set back, a key that had fallen silent at a later time falls silent again, at the time of this tick.
+// Tick removes and returns the items that are due at a tick, in the order of their keys. Before that, it marks keys as
+// silent since this tick, and calls changed for each of them. These are the keys that had a message since the tick
+// before and, if the clock was set back, those whose silence began at a later time.
 func (c *Calendar[I]) Tick(time int64, changed func(I)) (due []I) {
 	if c.rules.Waits && time < c.last {
 		for item := range c.items {

@@ -150,7 +150,7 @@ func appendString(out []byte, value any) ([]byte, error) {
 	return append(out, text...), nil
 }
 
-// boxed returns a decoder that calls decode and returns its result as any.
+// boxed returns a decoder that calls the function decode, and returns the result as any.
 func boxed[T any](decode func(data []byte) (T, error)) func(data []byte) (any, error) {
 	return func(data []byte) (any, error) { return decode(data) }
 }

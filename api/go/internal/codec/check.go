@@ -83,8 +83,8 @@ func (p part) String() string {
 
 func (p part) item() part { return part{p.root, p.path + "[]"} }
 
-// checkType is CheckType for a type within another type. at is its place in the other type, for the error. Types in
-// seen are not checked again.
+// checkType is CheckType for a type within another type. The parameter at is the place in the other type, for the
+// error. Types in seen are not checked again.
 func checkType(t reflect.Type, at part, seen map[reflect.Type]bool) error {
 	if seen[t] {
 		return nil
@@ -168,8 +168,8 @@ func ReadsWithoutCode(t reflect.Type) bool {
 	return t == nil || t.Implements(messageType) || needsNoCode(t, codingTypes)
 }
 
-// needsNoCode reports whether no type within t needs methods of the program: none has a registered codec, implements an
-// interface of asked, or is an interface, a channel or a function.
+// needsNoCode reports whether no type within t needs methods of the program. A type needs them if it has a registered
+// codec, implements an interface in asked, or is an interface, a channel or a function.
 func needsNoCode(t reflect.Type, asked []reflect.Type) bool {
 	return !leadsTo(t, map[reflect.Type]bool{}, func(t reflect.Type) (is, isKnown bool) {
 		if _, ok := known.FormOf(t); ok {

@@ -112,7 +112,7 @@ func (e *Encoder) Append(out []byte, value any) (result []byte, err error) {
 }
 
 // AppendState is Append for a state. If code of the program serializes the state, AppendState also reads the bytes
-// back, so that a fault of this code is reported for the current message and not at a restart.
+// back. So a fault of this code is reported for the current message, and not at a restart.
 func (e *Encoder) AppendState(out []byte, value any) ([]byte, error) {
 	result, err := e.Append(out, value)
 	if err != nil {

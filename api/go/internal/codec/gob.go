@@ -14,9 +14,9 @@ import (
 const maxDescriptions = 256
 
 // gobEncoder writes values of any type with encoding/gob. Each type has a gob stream, in which gob describes the type
-// once, before the first value. A frame must be readable alone, so gobEncoder repeats the description before the first
-// value of a type in each frame. The stream continues in the next frame, unless values of the type may describe further
-// types.
+// once, before the first value. But a frame must be readable alone. So gobEncoder repeats the description in each
+// frame, before the first value of the type. The stream continues in the next frame, unless values of the type may
+// describe further types.
 type gobEncoder struct {
 	streams map[reflect.Type]*encodeStream // streams that can continue
 	inFrame map[reflect.Type]uint64        // number of each type described in this frame

@@ -23,8 +23,9 @@ var (
 
 const ownCodec = ", or register a Codec with Encode and Decode of your own"
 
-// CheckJSON checks whether encoding/json can serialize a type. unreadable says why written values cannot be read back,
-// and incomplete names a field that encoding/json silently leaves out. Both are nil for a suitable type.
+// CheckJSON checks whether encoding/json can serialize a type. The error unreadable gives the reason why written values
+// cannot be read back, and incomplete names a field that encoding/json silently leaves out. Both are nil for a suitable
+// type.
 func CheckJSON(t reflect.Type) (unreadable, incomplete error) {
 	c := jsonCheck{seen: map[reflect.Type]bool{}}
 	c.visit(t, part{root: t})

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// checkPromoted returns an error if a struct gets one of methods, which serialize a value, from an embedded field, and
-// the method leaves out other fields or is called on a nil pointer. tag is the key of a field tag, e.g. json: a field
-// with the value "-" for it may be left out.
+// checkPromoted returns an error if a struct gets one of methods (which serialize a value) from an embedded field, and
+// this method would lose data. It does if it leaves out other fields, or is called on a nil pointer. tag is the key of
+// a field tag, e.g. json: a field whose tag has the value "-" may be left out.
 func checkPromoted(t reflect.Type, methods []string, tag string) error {
 	t = pointedTo(t)
 	if t.Kind() != reflect.Struct {

@@ -9,7 +9,7 @@ import (
 	"wallarooapi/internal/known"
 )
 
-// maxShape is the number of fields above which a type has no shape.
+// maxShape is the largest number of fields of a type that Shape describes. A larger type has no shape.
 const maxShape = 1000
 
 // standard lists packages whose types have the same serialized form in all releases of Go.
@@ -46,7 +46,7 @@ func JSONShape(t reflect.Type) map[string]string {
 	})
 }
 
-// shapeOf returns the shape of a type; see the fields of shaper.
+// shapeOf describes a type for Shape and JSONShape. The fields of shaper explain the parameters.
 func shapeOf(t reflect.Type, opaque []reflect.Type, name func(reflect.StructField) string) map[string]string {
 	s := shaper{opaque, name, map[string]string{}, map[reflect.Type]bool{}}
 	if text := s.text(t, ""); text != "struct" {
@@ -58,7 +58,7 @@ func shapeOf(t reflect.Type, opaque []reflect.Type, name func(reflect.StructFiel
 	return s.fields
 }
 
-// shaper collects the shape of one type.
+// shaper collects the description of one type for Shape.
 type shaper struct {
 	opaque []reflect.Type                   // interfaces of types whose own methods write them
 	name   func(reflect.StructField) string // serialized name of a field; empty if the field is left out

@@ -25,7 +25,8 @@ type walk struct {
 	cycle   reflect.Type   // type of the value that contains itself; nil if no cycle was found
 }
 
-// task is what a walk does with the places that it visits. The tasks that change values need an addressable value.
+// task is the work that a walk does at the places that it visits. The tasks that change values need an addressable
+// value.
 type task int
 
 const (
@@ -177,7 +178,7 @@ func (w *walk) within(v reflect.Value) {
 	}
 }
 
-// compare orders the keys of a map by their values.
+// compare returns the order of two keys of a map, as cmp.Compare does, so that a walk visits the keys in a fixed order.
 func compare(a, b reflect.Value) int {
 	switch a.Kind() {
 	case reflect.Bool:
@@ -213,7 +214,8 @@ func compare(a, b reflect.Value) int {
 	return 0
 }
 
-// first calls at with 0, 1, ... count-1, until a result is not 0, and returns this result, or 0 if there is none.
+// first calls the function at with the numbers 0 to count-1, until a result is not 0. It returns this result, or 0 if
+// all results are 0.
 func first(count int, at func(int) int) int {
 	for i := range count {
 		if found := at(i); found != 0 {

@@ -15,8 +15,8 @@ import (
 
 var visited sync.Map // reflect.Type → result of visits
 
-// visits returns the indexes of the fields of a struct that a walk must visit, and an empty slice for any other type.
-// The result is nil if gob loses no value of the type, so that a walk can skip it.
+// visits returns the indexes of those fields of a struct that a walk must visit. For any other type it returns an empty
+// slice. If gob loses no value of the type, the result is nil, and a walk can skip the type.
 func visits(t reflect.Type) []int {
 	if before, ok := visited.Load(t); ok {
 		return before.([]int)

@@ -33,8 +33,8 @@ func (a *Application) Check() []diagnostic.Diagnostic {
 	return checked.Found
 }
 
-// nameApart renames sinks of a pipeline if several have its name, which is the default. A Kafka sink gets the name of
-// its topic. Of the others, all but the first get a number after the name.
+// nameApart renames sinks of a pipeline if several have the default name, which is that of the pipeline. A Kafka sink
+// gets the name of its topic. Of the others, all but the first get a number after the name.
 func (p *Pipeline) nameApart() {
 	same, taken := 0, map[string]bool{}
 	for _, sink := range p.Sinks {

@@ -9,7 +9,8 @@ import (
 	"wallarooapi/internal/topology"
 )
 
-// Language, SDKVersion and Protocol describe this SDK.
+// Language, SDKVersion and Protocol are in each document: the language and version of this SDK, and its protocol
+// version.
 const (
 	Language   = "go"
 	SDKVersion = "0.1.0"

@@ -44,8 +44,8 @@ func (a *Application) AddOutputs(pipeline *Pipeline, step *Step) {
 	}
 }
 
-// OutputOf returns the stream of the named output `name`. from is the path of its step. If the step has no such output,
-// OutputOf reports this and returns a placeholder.
+// OutputOf returns the stream of the named output `name`. The parameter from is the path of its step. If the step has
+// no such output, OutputOf reports this and returns a placeholder.
 func (a *Application) OutputOf(pipeline *Pipeline, from, name string) *Node {
 	place, what, declared := Caller(), "this place", []string{}
 	node := &Node{Path: from, What: name, Place: place, Ended: true}

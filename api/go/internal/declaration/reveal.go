@@ -1,6 +1,6 @@
 package declaration
 
-// reveals contains the functions that Reveal has registered.
+// reveals has the functions that Reveal has registered. Revealed asks them for the declaration of an Application.
 var reveals []func(public any) *Application
 
 // Reveal registers a function that returns the private declaration of the type Application of a public package, or nil

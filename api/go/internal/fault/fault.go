@@ -32,8 +32,8 @@ func point(name string) *Point {
 	return &Point{name: name, counts: counts(os.Getenv("WALLAROO_FAULT"), name)}
 }
 
-// counts returns for a point the numbers n at which the process dies: when it reaches the point for the nth time. text
-// is the value of WALLAROO_FAULT: entries POINT:NUMBER for all points, separated by commas.
+// counts returns the numbers n with this meaning: the process dies when it reaches the point for the nth time. text is
+// the value of WALLAROO_FAULT: entries POINT:NUMBER for all points, separated by commas.
 func counts(text, name string) map[uint64]bool {
 	found := map[uint64]bool{}
 	for part := range strings.SplitSeq(text, ",") {

@@ -60,8 +60,8 @@ func Open(path string) (*File, error) {
 // Begin records that the call with this index begins.
 func (r *File) Begin(index uint64) { r.words[1], r.words[0] = 0, index }
 
-// At records that the message with this number enters user code. A plain store is enough: the runtime does not read it
-// concurrently, and the compiler cannot move or remove it because of the following call of user code.
+// At records that the message with this number enters user code. A plain store is enough. The runtime does not read it
+// concurrently, and the compiler cannot move or remove it, because a call of user code follows.
 func (r *File) At(ordinal uint64) { r.words[1] = ordinal + 1 }
 
 // Advance records that a visit or tick has reached its next key, or that a timer runs. The runtime thus sees that a

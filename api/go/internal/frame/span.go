@@ -39,7 +39,7 @@ func ReadSpan(data []byte) (s Span, rest []byte, err error) {
 	return s, data[end:], nil
 }
 
-// extend completes the span. differences is the column of sequence numbers, each without s.First.
+// extend completes the span. differences is the column of sequence numbers: each number minus s.First.
 func (s *Span) extend(differences Column) {
 	least, top, last := differences.At(0), uint64(0), uint64(0)
 	for i, n := 0, differences.Len(); i < n; i++ {

@@ -105,9 +105,9 @@ func Messages(frames [][]byte) (messages []Message, err error) {
 	return messages, nil
 }
 
-// Batch returns how many of the frames can be in the next micro-batch. Consecutive ticks cannot be in one micro-batch:
-// they have the same sequence number, so windows of a later level would process all these ticks before the results of
-// the first one.
+// Batch returns how many of the frames can be in the next micro-batch. Two consecutive ticks cannot be in one
+// micro-batch. They have the same sequence number, so windows of a later level would process both ticks before the
+// results that the first tick causes.
 func Batch(frames [][]byte) int {
 	for i := 1; i < len(frames); i++ {
 		if isTick(frames[i-1]) && isTick(frames[i]) {

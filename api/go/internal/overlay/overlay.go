@@ -233,8 +233,8 @@ func (p *program) arguments() string {
 	return ""
 }
 
-// resultForm returns the Go code that calls the setup and turns its result into a Go string, or "" if the setup has a
-// wrong result type.
+// resultForm returns Go code that calls the setup and turns its result into a string. If the result of the setup has a
+// wrong type, it returns "".
 func (p *program) resultForm() string {
 	switch result := p.setup.Type.Results.List[0].Type.(type) {
 	case *ast.Ident:

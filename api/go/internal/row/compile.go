@@ -58,14 +58,15 @@ type compiler struct {
 	within map[reflect.Type]bool // structs that contain the current type
 }
 
-// wrong adds a fault. It returns nil as the column type, which the faulty Go type does not have.
+// wrong adds a fault and returns nil, because a faulty Go type has no column type.
 func (c *compiler) wrong(at, actual, expected, fix string) *form {
 	c.faults = append(c.faults, Fault{at, actual, expected, fix})
 	return nil
 }
 
-// form makes the column type of a Go type. It returns nil if there is none, after it has added a fault. tag is the
-// value of the field's tag `spark:"..."`, which chooses among Spark's types, or "". at names the field in faults.
+// form makes the column type of a Go type. If there is none, it adds a fault and returns nil. The parameter tag is the
+// value of the field's tag `spark:"..."`, or "", and chooses among Spark's types. The parameter at names the field in
+// faults.
 func (c *compiler) form(t reflect.Type, tag, at string) *form {
 	made := form{goType: t}
 	switch {

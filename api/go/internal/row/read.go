@@ -235,7 +235,7 @@ func readMap(f *form, r *reader, into reflect.Value) error {
 	})
 }
 
-// members reads an object. It calls take at the value of each member; take must read the value.
+// members reads an object. For each member it calls the function take, which must read the member's value.
 func (r *reader) members(f *form, take func(name []byte) error) error {
 	if !r.takes('{') {
 		return r.wants(f)

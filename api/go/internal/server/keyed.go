@@ -182,7 +182,8 @@ func (c *conversation) release(call *openCall) error {
 	return nil
 }
 
-// compute calls give, which computes outputs, when it is the call's turn (see turn), and sends these outputs.
+// compute waits for the turn of a call (see turn) and then calls the function give, which computes outputs. It sends
+// these outputs to the runtime.
 func (c *conversation) compute(call *openCall, give func() ([]stage.OutputFrame, error)) error {
 	var outputs []stage.OutputFrame
 	err := call.turn.run(func() (err error) {
@@ -237,8 +238,8 @@ func (c *conversation) finish(call *openCall) error {
 	return nil
 }
 
-// load requests the state log of a bucket from the client and makes the states from it. rollback says to the client
-// that the worker has discarded its states, because the call must run again.
+// load requests the state log of a bucket from the client, and makes the states from it. If rollback is set, the
+// request says that the worker has discarded its states, because the call must run again.
 func (c *conversation) load(call *openCall, rollback bool) (*state.Bucket, error) {
 	index, loader := call.index, c.x.NewLoader()
 	if call.version == (state.Version{}) {

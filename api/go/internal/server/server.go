@@ -82,7 +82,7 @@ func (s *Server) End(grace time.Duration) {
 	}
 }
 
-// endsWithin calls end in a goroutine, and reports whether it returns within a time.
+// endsWithin calls the function end in a goroutine, and reports whether end returns within a time limit.
 func endsWithin(limit time.Duration, end func()) bool {
 	ended := make(chan struct{})
 	go func() {

@@ -36,8 +36,8 @@ func unary[Request, Reply any](name string, call func(*Host, context.Context, *R
 // stream is a stream of requests for calls of a stage.
 type stream = *grpc.GenericServerStream[pb.Request, pb.Reply]
 
-// streaming describes a method with a stream of requests and a stream of replies, which runs a stage. If call fails,
-// the failure is the last reply, unless the client is gone.
+// streaming describes a method that runs a stage, with a stream of requests and a stream of replies. If the function
+// call fails, the last reply is its failure, unless the client is gone.
 func streaming(name string, call func(*Host, stream) error) grpc.StreamDesc {
 	handler := func(host any, s grpc.ServerStream) error {
 		opened := &grpc.GenericServerStream[pb.Request, pb.Reply]{ServerStream: s}

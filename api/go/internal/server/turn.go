@@ -22,8 +22,8 @@ func (w *Host) turn(stream context.Context, record *flight.File, alone bool) tur
 	return turn{stream, w.users.RLocker(), record}
 }
 
-// run waits for the turn of the call, and then calls messages, which runs user code. If the client has given up the
-// stream, run only returns an error, because no client would read which message was in flight.
+// run waits for the turn of the call, and then calls the function messages, which runs user code. If the client has
+// given up the stream, run only returns an error, because no client would read which message was in flight.
 func (t turn) run(messages func() error) error {
 	t.lock.Lock()
 	defer t.lock.Unlock()

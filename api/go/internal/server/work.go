@@ -11,7 +11,8 @@ import (
 // errEnding refuses a call while the worker is ending. The client repeats the call with another process.
 var errEnding = errBroken{status.Error(codes.Unavailable, "the worker ends")}
 
-// work counts the running calls, so that the worker can finish them before it ends. After end, no new call begins.
+// work counts the running calls, so that the worker can finish them before it ends. Once its method end was called, no
+// new call begins.
 type work struct {
 	mutex sync.Mutex
 	calls int

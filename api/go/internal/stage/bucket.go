@@ -77,8 +77,8 @@ func (c *BucketCall) Release() ([]OutputFrame, error) {
 	return outputs, nil
 }
 
-// again calls end, which ends a part. If end fails and the message that has caused this is not known, again processes
-// the part once more, message by message, and calls end again.
+// again calls the function end, which ends a part. If end fails and the message at fault is not known, the part is
+// processed once more, message by message, and end is called for a second time.
 func (c *BucketCall) again(end func() error) error {
 	err := end()
 	if !runsAgain(err) || c.x.keyed.careful {

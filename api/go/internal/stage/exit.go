@@ -27,8 +27,8 @@ type knownKey struct {
 	position uint32
 }
 
-// newKeyExit makes the exit to a state step. If another program runs this step, the exit cannot ask its partition
-// function, and uses the key that a message carries, or the empty key if it carries none.
+// newKeyExit makes the exit to a state step. If another program runs this step, the exit cannot call its partition
+// function. Then it uses the key that a message carries, or the empty key if it carries none.
 func newKeyExit(n *node, d *pb.Node, description *pb.Stage) (*keyExit, error) {
 	k := &keyExit{node: n, known: map[string]*knownKey{}}
 	switch {

@@ -64,7 +64,7 @@ func first(source *declaration.Source, request *pb.GenerateRequest) (func() any,
 	return func() any { return source.Generator.Apply(previous) }, nil
 }
 
-// generated calls next, which is code of the generator, and returns its panic as an error.
+// generated calls the function next, which is code of the generator, and returns its panic as an error.
 func generated(source *declaration.Source, next func() any) (message any, err error) {
 	defer caughtIn(source.Name, &err)
 	return next(), nil

@@ -259,9 +259,9 @@ func (x *Executor) save(n *node, entry *state.Entry) error {
 	return err
 }
 
-// inspect checks the state of a key after a message, and saves the state for restore if it is valid. With persist, the
-// state must be serializable. Without persist, and after CheckPersist, it must be unchanged. fault says which rule the
-// message has broken.
+// inspect checks the state of a key after a message. With persist, the state must be serializable. Without persist, the
+// state must be unchanged, if CheckPersist was called. fault says which rule the message has broken. A valid state is
+// saved for restore.
 func (x *Executor) inspect(n *node, entry *state.Entry, persist bool) (fault *Failure, err error) {
 	now, notWritten := n.write(codec.NewEncoder(), nil, entry.Value)
 	if notWritten != nil {

@@ -6,8 +6,9 @@ import (
 	"wallarooapi/internal/frame"
 )
 
-// feedBucket processes the frames of one part of a BucketCall in the order of their sequence numbers. Messages and ticks
-// for windows wait for runWindows at the end of the part, unless runsWindowsInTurn: then all are processed in one order.
+// feedBucket processes the frames of one part of a BucketCall in the order of their sequence numbers. Messages and
+// ticks for windows wait until runWindows processes them at the end of the part. But if runsWindowsInTurn is true, all
+// are processed in one order.
 func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 	inOrder, err := x.isInOrder(parts)
 	if err != nil {
@@ -29,8 +30,8 @@ func (x *Executor) feedBucket(parts [][]byte, emit Emit) error {
 // in one order, in which their results leave. Otherwise the window messages come last.
 func (x *Executor) runsWindowsInTurn() bool { return x.hasWindows && x.hasStates }
 
-// isInOrder reports whether the frames can be processed one by one: their messages for state steps are in the order of
-// sequence numbers, and no frame is a visit or a tick for timed steps.
+// isInOrder reports whether the frames can be processed one by one. For this, their messages for state steps must be in
+// the order of sequence numbers, and no frame may be a visit, or a tick for timed steps.
 func (x *Executor) isInOrder(parts [][]byte) (bool, error) {
 	last := uint64(0)
 	for _, frames := range parts {

@@ -67,8 +67,8 @@ func (x *Executor) timedOf(port uint16) *timed {
 	return nil
 }
 
-// readTime splits the bytes that a state log has for a key into the key's time and its state. time is nil if the log
-// has none, or if the state no longer has timers or a TTL.
+// readTime splits the bytes that a state log has for a key: it returns the key's time, and the state. time is nil if
+// the log has none, or if the state no longer has timers or a TTL.
 func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte, body []byte, err error) {
 	if l.frame.Encoding != codec.Timed {
 		return nil, l.frame.Encoding, data, nil
@@ -80,8 +80,8 @@ func (l *Loader) readTime(key, data []byte) (time *timing.KeyTime, encoding byte
 	return nil, encoding, body, err
 }
 
-// wakeFor runs the timers of a message's key and its TTL, if they are due at the time of the message. It is called
-// before the message is processed. runs is false if the message became a dead letter, because its time is out of range.
+// wakeFor runs the timers of a message's key and ends its TTL, if they are due at the time of the message. It is called
+// before the message is processed. If this time is out of range, the message becomes a dead letter, and runs is false.
 func (n *node) wakeFor(table *state.Table, position int, message any) (runs bool, err error) {
 	x := n.x
 	if n.buryIfOutOfTime(message) {

@@ -167,8 +167,9 @@ func (t *Table) Touch(entry *Entry) {
 	}
 }
 
-// Changes calls visit for each entry that must be written to the log, in the order of the first changes. With all, it
-// calls visit for every entry that is in the log or must be. Afterwards no entry is marked as changed.
+// Changes calls the function visit for each entry that must be written to the log, in the order of the first changes.
+// If all is set, it calls visit for every entry that is in the log or must be. Afterwards no entry is marked as
+// changed.
 func (t *Table) Changes(all bool, visit func(*Entry) error) error {
 	changed := t.dirty
 	t.dirty = nil

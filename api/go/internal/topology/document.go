@@ -20,8 +20,8 @@ const Codec = "native"
 // WorkerName is the name by which the topology refers to the worker of this program.
 const WorkerName = "main"
 
-// InterfaceHash returns the hash of a document, of which workers, addresses, cookies and options are left out. The
-// runtime compares it with that of a worker, to notice a worker that was built from another program.
+// InterfaceHash returns the hash of a document without workers, addresses, cookies and options. The runtime compares
+// this hash with that of a worker, to notice a worker that was built from another program.
 func InterfaceHash(document Object) string {
 	digest := sha256.Sum256(Canonical(withoutAddresses(document)))
 	return Notation(digest[:])

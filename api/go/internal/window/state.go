@@ -96,8 +96,8 @@ func (s *KeyState) forget(before int64) {
 }
 
 // Append appends the serialized state: first, latest and oldest as varints, a byte of flags, silentSince, and the
-// panes. Each pane has its number, for a session the time from its first to its last message, and its accumulator,
-// which write serializes.
+// panes. A pane has its number, for a session the time from its first to its last message, and its accumulator. write
+// serializes accumulators.
 func (s *KeyState) Append(out []byte, write func(out []byte, value any) ([]byte, error)) ([]byte, error) {
 	start := len(out)
 	out = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(out, s.first), s.latest), s.oldest)

@@ -80,8 +80,8 @@ func (w *timed) Enter(s *KeyState, isNew bool, message any, time int64) (given [
 }
 
 // isStuck reports whether all messages of a key have been late for longer than w.silence, because the time of an
-// earlier message was far ahead. The windows of the key then begin again. With event times isStuck returns false,
-// because Tick checks this.
+// earlier message was far ahead. Then the windows of the key begin again. With event times isStuck returns false: Tick
+// does this check.
 func (w *timed) isStuck(s *KeyState, time int64) bool {
 	return !w.isEvent && s.isSilent && time >= s.silentSince+w.silence && w.kind.isLate(s, time)
 }

@@ -62,8 +62,8 @@ func serve(application *declaration.Application, directory string) error {
 	}
 }
 
-// begin starts the server of an application on a socket in a directory. path is the path of the socket, and ended gets
-// the error with which the server ends.
+// begin starts the server of an application on a socket in a directory. It returns the path of the socket, and the
+// channel ended, which gets the error with which the server ends.
 func begin(application *declaration.Application, directory string, cacheBytes int64, stateBytes int) (
 	serving *server.Server, path string, ended chan error, err error,
 ) {
@@ -94,8 +94,8 @@ func flush() {
 	span.Flush(some)
 }
 
-// listen binds the socket under a temporary name, which appear changes when the worker is ready. The runtime calls the
-// worker as soon as the socket has its final name.
+// listen binds the socket under a temporary name. When the worker is ready, the function appear gives the socket its
+// final name, and the runtime begins to call the worker.
 func listen(path string) (net.Listener, error) {
 	temporary := path + ".part"
 	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -117,8 +117,8 @@ func appear(path string) error {
 	return nil
 }
 
-// sizeOf returns the number of bytes that an environment variable contains, or the parameter otherwise if the variable
-// is not set.
+// sizeOf returns the number of bytes that an environment variable contains. If the variable is not set, it returns the
+// parameter otherwise.
 func sizeOf(variable string, otherwise int64) (int64, error) {
 	text := os.Getenv(variable)
 	if text == "" {

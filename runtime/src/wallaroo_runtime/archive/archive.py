@@ -249,7 +249,7 @@ class _Header(tarfile.TarInfo):
 
 
 class _Reader:
-    """Reads the members of an archive in order. `manifest` is set when `files` yields the first member."""
+    """Reads the members of an archive in order. `manifest` is None until `files` has yielded the first member."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

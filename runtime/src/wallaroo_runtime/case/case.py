@@ -147,7 +147,7 @@ class Case:
             raise bad(path, reason_of(error), "write the lines that are expected, or let --write do it") from error
 
     def lines(self, data: bytes) -> list[str]:
-        """Return the output of a sink as lines that can be compared, without an incomplete message at the end."""
+        """Return the output of a sink as lines that can be compared. Leave out an incomplete message at the end."""
         if self.setting("output") == "hex":
             return [frame.hex() for frame in unframed(data)]
         return data.decode("utf-8", "backslashreplace").split("\n")[:-1]

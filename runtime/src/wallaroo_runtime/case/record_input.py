@@ -44,7 +44,7 @@ class RecordInput:
         self._lines += [rest.decode("utf-8", "backslashreplace"), "", None]
 
     def _next(self) -> bytes:
-        """Wait for input, and return some bytes; empty at the end. During `paused`, leave the input to the debugger."""
+        """Wait for input, and return some bytes; empty at the end. During a block of `paused`, take no input."""
         while True:
             select.select([self._descriptor], [], [])
             with self._turn:

@@ -53,7 +53,7 @@ def record_line(record: KafkaRecord) -> str:
 
 
 def topic_and_key(line: str) -> tuple[str, ...]:
-    r"""Return topic and key in the line of a record, as written there. A case compares lines of one key in their order.
+    r"""Return topic and key of the record in a line. A case keeps lines with one topic and key in their order.
 
     Example:
         >>> topic_and_key('notes "two words" more'), topic_and_key("notes"), topic_and_key('notes "')
@@ -66,7 +66,7 @@ def topic_and_key(line: str) -> tuple[str, ...]:
 
 
 def _words(line: str) -> list[str]:
-    """Split a line at spaces outside quotes. Further spaces give empty words, so that joining restores the line."""
+    """Split a line at spaces outside quotes. Two spaces in a row give an empty word, so joining restores the line."""
     words, start, at = [], 0, 0
     while at < len(line):
         if line[at] == QUOTE and (at == start or line[at - 1] == "="):
@@ -101,7 +101,7 @@ def _word(data: bytes) -> str:
 
 
 def _value(data: bytes, text: str | None = None) -> str:
-    """Return the value of a record as the last words of a line."""
+    """Return the value of a record as the last part of a line, in quotes or hexadecimal digits if necessary."""
     text = _plain(data) if text is None else text
     if text is None:
         return HEX + data.hex()

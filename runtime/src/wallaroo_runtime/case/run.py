@@ -14,7 +14,7 @@ MAX_LETTERS = 5
 
 
 def run_case(case: Case, app: Path) -> CaseResult:
-    """Run an application on the input of a case, and return its output. At the end, an hour passes, so windows end.
+    """Run an application on the input of a case, and return its output. At the end, an hour passes, to end all windows.
 
     Raises:
         RunError: The application cannot be run.

@@ -16,7 +16,7 @@ Step = list[KafkaRecord] | str  # the records of a micro-batch, or a visit as `N
 
 
 def feed_records(case: Case, run: MemoryRun) -> None:
-    """Write the records of a case to the topics of a run, and run the case's visits, in the order of the input files.
+    """Write the records of a case to topics, and run its visits, in the order of the input files.
 
     Raises:
         RunError: R745 if a file cannot be read, R721 if a line is no record, or the application cannot continue.

@@ -158,7 +158,7 @@ class Checkpoint:
         return {path: topics[port] for path, port in self.manifest.ports.parts.items() if port in topics}
 
     def record_topics(self, ids: Mapping[str, str]) -> None:
-        """Record the ids of the topics that are read from now on, by the path of their source. Leave out empty ids."""
+        """Record the ids of the topics that are read now, by the path of their source. Leave out empty ids."""
         topics = {self.manifest.ports.parts[path]: topic for path, topic in ids.items() if topic}
         self._change(topics={**self.manifest.topics, **topics})
 
@@ -167,7 +167,7 @@ class Checkpoint:
         return self.manifest.plan(self.topology)
 
     def check_published(self, published: Published) -> None:
-        """Check that Spark's checkpoint fits a remote outbox, whose last published micro-batch the egress has reported.
+        """Check that Spark's checkpoint fits the last micro-batch that a remote egress has published.
 
         Raises:
             RunError: R698 if they do not belong together.
@@ -196,7 +196,7 @@ class Checkpoint:
         self.accepted = repeated
 
     def _continue(self, former: Manifest, remote: RemoteOptions) -> None:
-        """Prepare to continue where the last run ended. Write the record only after the check of all changes."""
+        """Prepare to continue where the last run ended. Refuse changes of the program that are not safe."""
         check_known(self.directory, former.services, remote)
         self.continues = True
         if former.goka == PENDING:  # a killed run may have left a part of the first states
@@ -225,7 +225,7 @@ class Checkpoint:
         return "egress" in self.manifest.services
 
     def record_taken_over(self, batch: int) -> None:
-        """Record that micro-batch `batch`, which has no output, has stored the values of Goka's tables as states."""
+        """Record that micro-batch `batch` has stored the tables of a Goka program as states. It has no output."""
         self._change(goka=TAKEN, rescaled=(-1, batch))
 
     def _check_files(self) -> None:
@@ -262,7 +262,7 @@ class Checkpoint:
             raise RunError.of("R790", left=f"checkpoint {self.directory}: {left}; {listed(changes)}", other="")
 
     def _note_batch(self) -> None:
-        """Note in the record the micro-batch that a changed program processes again although output of it was sent.
+        """Note in the record (`application.json`) that a changed program repeats a micro-batch whose output was sent.
 
         A remote egress reports later whether it has published the micro-batch. If not, `check_published` removes the
         note.
@@ -298,7 +298,7 @@ def check_program(directory: Directory, topology: Topology, mode: str, *, accept
 
 
 def _check_begun(former: Manifest, begun: Manifest, directory: Directory) -> None:
-    """Refuse a run that needs a new checkpoint: it has another application or mode, or begins with Goka's data.
+    """Refuse a run that needs a new checkpoint: name or mode differ, or it would take over tables of Goka.
 
     Args:
         former: The record of the existing checkpoint.

@@ -66,7 +66,7 @@ Choice = Callable[[pb.DeadLetter], bool]
 
 
 def letter_folder(text: str) -> Path:
-    """Return the directory whose dead letters a command shows or changes, from the text that the user gave.
+    """Return the directory with the dead letters that a user has named on a command line.
 
     Args:
         text: A checkpoint, a program that was run, the name of a run, or the directory of a remote egress.
@@ -145,7 +145,7 @@ def read_group(files: list[LetterFile]) -> Iterator[StoredLetter]:
 
 
 def _values(path: Path) -> Iterator[tuple[bytes, float]]:
-    """Yield the values in a file, each a serialized letter, with the time at which the file was last changed."""
+    """Yield the values in a file (serialized letters), each with the time of the file's last change."""
     try:
         with path.open("rb") as file:
             written = os.fstat(file.fileno()).st_mtime

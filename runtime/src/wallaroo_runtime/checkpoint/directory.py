@@ -1,4 +1,4 @@
-"""Finds the directory of a checkpoint by the name of a program or run, and names the directory of a new one."""
+"""Finds the directory of a checkpoint, by the name of a program or run, and chooses one for a new checkpoint."""
 
 import re
 import time
@@ -104,7 +104,7 @@ def _of_program(text: str, app: Path) -> Path | None:
 
 
 def _program(text: str, path: Path) -> Path | None:
-    """Return the file or directory of the program that a text names. If there is none: `path` if it exists, or None."""
+    """Return the path of the program that `text` names. If it names none: `path` if that exists, else None."""
     try:
         return Path(resolve(text).path)
     except RunError as error:

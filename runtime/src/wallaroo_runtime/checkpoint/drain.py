@@ -22,7 +22,7 @@ from wallaroo_runtime.storage.progress import Progress, progress_in
 
 
 def waiting_ports(changes: Iterable[Change], *versions: Ports) -> set[int]:
-    """Return the ports of the sinks whose output must be delivered before these changes of a program are safe.
+    """Return the ports of the sinks whose output must be delivered before the changes of a program are safe.
 
     Args:
         versions: The ports of the old version, for sinks that are gone, and of the new one, for sinks that differ.
@@ -56,7 +56,9 @@ class Drain:
         return cls(path, directory, manifest.spark, remote, Hold(remote, manifest.name, manifest.id, manifest.services))
 
     def left(self, gone_sinks: Collection[int]) -> str:
-        """Return the unfinished work in words, or an empty text. In the second case, gateways accept no more messages.
+        """Return the unfinished work in words.
+
+        If there is none, return an empty text, and let gateways take no more messages.
 
         Args:
             gone_sinks: Ports of the sinks whose output will no longer be delivered.
@@ -147,7 +149,7 @@ class Drain:
     def _status(
         self, kind: str, name: str = "", ports: Collection[int] = (), offset: int | None = None
     ) -> pb.StatusReply:
-        """Return the status of a remote gateway or egress, without effect on the driver that the service serves."""
+        """Ask a remote gateway or egress for its status. A driver that uses the service is not disturbed."""
         store = self.hold.store(kind, name)
         if not store:  # the service has no data of this checkpoint yet
             return pb.StatusReply()

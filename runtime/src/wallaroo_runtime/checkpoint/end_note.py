@@ -17,7 +17,7 @@ KILLED = "it ended without a word: it was killed, or the machine stopped"
 
 @dataclass(slots=True)
 class EndNote:
-    """The reason for the end of a run. The run sets it within the block of `noting_end`.
+    """The reason why a run ends. The run sets this reason within the block of `noting_end`.
 
     Attributes:
         reason: The reason in words. It counts if the run ends without a failure.
@@ -60,7 +60,7 @@ def noting_end(checkpoint: Path, is_stop: Callable[[BaseException], bool] = lamb
 
 
 def past_end(note: DriverNote) -> dict[str, Any]:
-    """Return time and reason of the last run's end, and how many runs have failed in a row; empty if no run has ended.
+    """Return time and reason of the last end, and the number of failed runs in a row; empty if no run has ended.
 
     Read the note while no run uses the checkpoint.
     """

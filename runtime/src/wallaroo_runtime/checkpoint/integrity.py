@@ -79,7 +79,7 @@ class SparkFiles:
         return offsets_of(self._read(f"offsets/{planned}")) or []
 
     def _sweep(self) -> None:
-        """Remove the rest of a first micro-batch during which Spark has died: Spark begins only in empty folders."""
+        """Remove the files of a first micro-batch that has no whole plan: Spark begins only in empty folders."""
         whole = set[str]()
         for log in (f"{self.folder}/commits", f"{self.folder}/offsets"):
             names = {f"{log}/{name}" for name in self.directory.names(log)}
@@ -111,7 +111,7 @@ class SparkFiles:
         return (self.directory.read(f"{self.folder}/{name}") or b"").decode("utf-8", "replace")
 
     def _check_begin(self) -> None:
-        """Check the files if no micro-batch is planned. If the outbox has the first one, write its plan again."""
+        """Check the files if Spark has no plan of a micro-batch. Restore the plan of micro-batch 0 from the outbox."""
         if self.published.batch > 0 and self.is_whole:
             expected = f"micro-batch {self.published.batch}, which the outbox has"
             raise self._damaged(name=self.folder, expected=expected, actual="no micro-batch")
@@ -142,7 +142,7 @@ class SparkFiles:
 
     @property
     def _last_published(self) -> int:
-        """The number of the last micro-batch that was published, or that a rescale has added after it."""
+        """The number of the last published micro-batch, or of the empty one that a change of mode or numbers added."""
         before, after = self.rescaled
         return after if after >= 0 and self.published.batch == before else self.published.batch
 
@@ -285,7 +285,7 @@ def _shown(batch: int) -> str:
 
 
 def _checksum(name: str) -> str:
-    """Return the name of the checksum file that Hadoop keeps for a file. It must be removed if the file is replaced."""
+    """Return the name of Hadoop's checksum file for a file. If the file is replaced, this one must be removed."""
     folder, _, last = name.rpartition("/")
     return f"{folder}/.{last}.crc"
 

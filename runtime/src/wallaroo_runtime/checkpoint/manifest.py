@@ -84,7 +84,7 @@ class Manifest:
         return load_document(self.topology)
 
     def plan(self, topology: Topology | None = None) -> Plan:
-        """Compile the topology of the last run, or a changed one, with the record's ports, partitions and buckets."""
+        """Compile a topology, by default that of the last run, with the ports, partitions and buckets of the record."""
         return compile_topology(
             topology or self.load(),
             shuffle_partitions=self.shuffle_partitions,
@@ -133,7 +133,7 @@ def find_manifest(directory: Directory) -> Manifest | None:
 
 
 def write_manifest(directory: Directory, manifest: Manifest) -> None:
-    """Replace the record of a checkpoint."""
+    """Replace the record of a checkpoint (`application.json`)."""
     directory.write(MANIFEST, pack_record(manifest))
 
 

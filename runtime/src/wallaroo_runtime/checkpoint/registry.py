@@ -45,7 +45,7 @@ def registered(checkpoint: Path, application: str, program: Path | None = None) 
 
 
 def supervise(driver: int) -> None:
-    """Register this process, which restarts an ended driver, so that `wallaroo ps` also lists the run in between.
+    """Register this process, which starts an ended driver again. So `wallaroo ps` lists the run even without driver.
 
     Args:
         driver: Process id of the driver that runs now.
@@ -81,7 +81,7 @@ def running_with(program: Path) -> set[Path]:
 
 
 def digest(program: Path) -> str:
-    """Return a short hash of a program's path, by which files in the state directory name the program."""
+    """Return a short hash of a program's path, for the names of the program's files in the state directory."""
     return hashlib.sha256(os.fsencode(program.resolve())).hexdigest()[:12]
 
 
@@ -92,7 +92,7 @@ def chosen_for(program: Path) -> list[Path]:
 
 
 def _chosen(program: Path) -> Path:
-    """Return the file that notes the checkpoint that a user chose for a program."""
+    """Return the path of the file in which the checkpoint that a user chose for a program is noted."""
     return state_directory() / CHOSEN / f"{digest(program)}.json"
 
 

@@ -24,12 +24,12 @@ ACCEPT = (
 
 
 def refused(messages: range) -> RunError:
-    """Return the error (R790) that a changed program must not run, because results of these messages were sent."""
+    """Return the error (R790) that a changed program must not run: results of these uncommitted messages were sent."""
     return RunError.of("R790", left=SENT.format(messages.start, messages.stop - 1), other=ACCEPT)
 
 
 def repeated_batch(batch: int, *, is_published: bool) -> Diagnostic:
-    """Return the warning (R754) that a changed program processes a micro-batch again although output of it was sent.
+    """Return the warning (R754) that a changed program repeats a micro-batch of which output was sent.
 
     Args:
         batch: Number of the micro-batch.

@@ -1,4 +1,4 @@
-"""Checks the location of a checkpoint that is a URL, for a file system that Hadoop reaches."""
+"""Checks a checkpoint whose location is a URL, in a file system that Hadoop reaches."""
 
 import socket
 from urllib.parse import urlsplit
@@ -21,7 +21,7 @@ def is_remote(location: str) -> bool:
 
 
 def check_services(location: str, remote: RemoteOptions) -> None:
-    """Check that a run with a checkpoint at a URL also has a remote gateway and egress, for its journal and outbox.
+    """Check that a run with a checkpoint at a URL has a remote gateway and egress: journal and outbox are there.
 
     Raises:
         RunError: R608 if there is no remote gateway or no remote egress.

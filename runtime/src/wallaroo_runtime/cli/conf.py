@@ -1,4 +1,4 @@
-"""`--conf NAME=VALUE`: settings of Spark, and settings of Wallaroo, which spark-submit passes on like Spark's."""
+"""`--conf NAME=VALUE`: settings of Spark and settings of Wallaroo. spark-submit passes both kinds on to the driver."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -48,7 +48,7 @@ def size_of(text: str) -> int | None:
 
 
 def shown(size: int) -> str:
-    """Return a number of bytes as text for `size_of`, in the largest unit that gives a whole number."""
+    """Return a number of bytes as a text that `size_of` can read, in the largest unit that gives a whole number."""
     unit = [name for name, factor in UNITS.items() if size % factor == 0][-1] if size else ""
     return f"{size // UNITS[unit]}{unit}"
 

@@ -225,7 +225,7 @@ def _prune(checkpoint: Path, arguments: argparse.Namespace) -> int:
 
 
 def _age(text: str) -> int:
-    """Return an age of a command line in seconds.
+    """Convert an age on a command line, e.g. `7d`, to seconds.
 
     Example:
         >>> _age("90s"), _age("7d")

@@ -67,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _with_work(changes: list[Change], path: Path, old: Topology, new: Topology) -> list[Change]:
-    """Add the work left in the checkpoint to each change that needs a drain. If no work is left, the change is safe.
+    """Add the checkpoint's unfinished work to each change that must wait for it. Without such work the change is safe.
 
     The checkpoint of a running application, or with remote services, is not examined.
     """

@@ -7,7 +7,7 @@ INTERRUPTED = 130
 
 
 def exit_code(error: DiagnosticError) -> int:
-    """Return the exit code of an error: a `RunError` has its own, and for others the kind of error decides."""
+    """Return the exit code of an error: the one that a `RunError` has, else the one for this kind of error."""
     if isinstance(error, RunError):
         return error.exit_code
     if error.kind is Kind.USAGE:

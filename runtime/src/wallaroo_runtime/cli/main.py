@@ -87,7 +87,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _drop_output() -> None:
-    """Drop the output that stdout does not accept, since Python would report it again at its exit."""
+    """Discard output that stdout has refused. Else Python writes it again at its exit, and reports a second error."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -66,7 +66,7 @@ def _console(reporter: JsonReporter | TextReporter, *, as_json: bool) -> Iterato
 
 
 def run_in_memory(arguments: argparse.Namespace, app: str, reporter: JsonReporter | TextReporter) -> int:
-    """Run an application until a signal stops it, it is idle, or the user leaves it at a breakpoint.
+    """Run an application until it is idle, or the user ends it by a signal or at a breakpoint.
 
     Returns:
         The exit code: 0; the code of a signal if it came before the application was initialized, or at a breakpoint;

@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def carried(topology: Topology) -> Iterator[str]:
-    """Yield lines for the user about an archive: the addresses in it, and the variables that it needs where it runs."""
+    """Yield lines for the user about an archive: the addresses in it, and the environment variables that it needs."""
     variables = broker_variables(topology.document)
     for option, ends in (("--in", topology.sources()), ("--out", topology.sinks())):
         for end in ends:

@@ -122,7 +122,7 @@ def unknown_arguments(parser: Parser, extras: list[str]) -> RunError:
 
 
 def usage_error(reason: str, value: str, known: Iterable[str], otherwise: str, program: str) -> RunError:
-    """Return an R608. Its remedy is the most similar word of `known`; without one `otherwise`, or else the help."""
+    """Return an R608 whose remedy is the most similar word of `known`, or else `otherwise`, or else the help."""
     close = closest(value, known)
     fix = f"did you mean {close}?" if close else otherwise or f"see `{program} --help`"
     return wrong_usage(reason=reason, fix=fix)

@@ -95,7 +95,7 @@ def sockets_of(texts: list[str], master: str) -> dict[str, Path]:
 
 
 def refuse_arguments(parts: Split) -> None:
-    """Refuse arguments for an archive or a topology, whose program has run already.
+    """Refuse arguments for the program of an archive or topology: its arguments were fixed when the file was made.
 
     Raises:
         RunError: R608 if there are such arguments.

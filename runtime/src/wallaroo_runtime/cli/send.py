@@ -155,7 +155,7 @@ def frame(lines: list[bytes], framing: str) -> bytes:
 
 
 def _messages(arguments: argparse.Namespace) -> tuple[Iterable[bytes], Callable[[list[bytes]], bytes]]:
-    """Return the messages to send once or repeatedly, and the function that turns them into bytes to send."""
+    """Return the messages to send, and the function that converts them to bytes. Messages may be sent repeatedly."""
     if arguments.binary and (arguments.file or not arguments.u64):
         return _cut(_read(arguments.file), arguments), b"".join
     if arguments.file is None:

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def chosen(named: str | None) -> Path:
-    """Return the checkpoint that a command line names, or without a name the only running application's checkpoint.
+    """Return the checkpoint that a command line names. If it names none, return that of the only running application.
 
     Raises:
         RunError: R608 if no application runs, or several do; or as `find_directory`.

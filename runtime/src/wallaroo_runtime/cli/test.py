@@ -89,7 +89,7 @@ def _outcomes(case: Case, arguments: argparse.Namespace) -> Iterator[CaseOutcome
 
 
 def _check(case: Case, language: str | None) -> None:
-    """Read all files of a case before its program is built, because a build may take long.
+    """Read all files of a case, to find errors in them before the program is built, since a build may take long.
 
     Args:
         language: Language whose expected lines are read, too; None if the case need not have expected lines.

@@ -1,4 +1,4 @@
-"""`wallaroo validate FILE|APP`: check a topology, with the interface hashes of its workers."""
+"""`wallaroo validate FILE|APP`: check a topology, and whether its workers were made for this topology."""
 
 import argparse
 from typing import Any

@@ -45,7 +45,7 @@ class Debugging:
         return self.is_over
 
     def check(self) -> None:
-        """End the command if the user has left the debugger, since the worker would only count a failed message.
+        """End the command if the user has left the debugger. Else the worker would count this as a message that failed.
 
         Raises:
             KeyboardInterrupt: The debugger was left.

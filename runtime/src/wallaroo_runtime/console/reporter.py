@@ -34,7 +34,7 @@ class TextReporter:
             print(text, file=sys.stderr, flush=True)
 
     def output(self, worker: str, line: str) -> None:
-        """Print a line that a worker has printed, after the name of the worker, with control characters escaped."""
+        """Print the name of a worker, and a line that it has printed, with control characters escaped."""
         if not (self._is_quiet or self._is_shared):
             self.note(f"{worker} | {printable(line.expandtabs())}")
 
@@ -44,7 +44,7 @@ class TextReporter:
             print(finding, file=sys.stderr, flush=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Show the current work, e.g. the start, and its duration in the status line. Without one, print the work."""
+        """Show the current work (e.g. the start) and its duration in the status line, or print it if there is none."""
         if self._line is not None and not is_shared:
             self._line.show(what, is_timed=True)
         elif not self._is_quiet:
@@ -115,7 +115,7 @@ class JsonReporter(TextReporter):
         self._state = STARTING
 
     def note(self, text: str) -> None:
-        """Print an object with a text."""
+        """Print a JSON object with the text of an event."""
         self._print(self._state, note=text)
 
     def warn(self, finding: Diagnostic) -> None:
@@ -123,7 +123,7 @@ class JsonReporter(TextReporter):
         report([finding], as_json=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:
-        """Print an object with the state and the current work."""
+        """Print a JSON object with the state and the current work."""
         self._print(state, doing=what)
         # States of work on a changed program are not kept, since the former program runs meanwhile.
         self._state = state if state in (STARTING, STOPPING) else self._state
@@ -133,13 +133,13 @@ class JsonReporter(TextReporter):
         self._print(state, text=text, findings=[finding.to_json() for finding in findings])
 
     def initialized(self, sources: Sequence[Listening], checkpoint: Path | None) -> None:
-        """Print an object with the addresses of sources."""
+        """Print a JSON object with the addresses of sources."""
         listed = [source._asdict() for source in sources]
         self._print("initialized", checkpoint=str(checkpoint) if checkpoint else None, sources=listed)
         self._state = RUNNING
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Print an object with the numbers of the run."""
+        """Print a JSON object with the numbers of the run."""
         print_json(snapshot.to_json(), sys.stderr)
 
     def _print(self, state: str, **values: Any) -> None:

@@ -163,7 +163,7 @@ def _is_in_time(call: Call, sources: Sequence[SparkSource]) -> bool:
 
 
 def _check_order(call: Call) -> None:
-    """Refuse `order_by` for a column that is a number in some inputs, and a time or date in others.
+    """Refuse `order_by` for a column whose types do not fit: a number in one input, a time or date in another.
 
     Raises:
         RunError: R716, see above.
@@ -202,7 +202,7 @@ def as_rows(source: Source, rows: DataFrame) -> SparkSource:
 
 
 class Count(NamedTuple):
-    """Names a counter: path of a source, step or sink, and name of its counter. See `AppliedSettings.java`."""
+    """Identifies a counter: by the path of a source, step or sink, and by the counter's name."""
 
     path: str
     name: str

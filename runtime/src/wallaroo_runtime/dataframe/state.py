@@ -193,7 +193,7 @@ def stored_states(session: SparkSession, topology: Topology, checkpoint: str, pa
 def _of_part(
     session: SparkSession, plan: Plan, topology: Topology, checkpoint: str, operators: list[Row], part: int | None
 ) -> tuple[list[Row], dict[str, KeptState]]:
-    """Find Spark's operators with the states of an application, for one of the places where a query applies it.
+    """Find the operators of Spark that keep the states of an application. A query may apply it in several places.
 
     Returns:
         An operator for each level after the first, and the stored descriptions of their states by name.

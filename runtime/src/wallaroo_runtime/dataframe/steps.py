@@ -206,7 +206,7 @@ class Steps:
         return with_types(rows.where(F.col("state").isNotNull()).select("state.*"), kept_states(self._topology))
 
     def read_states(self, session: SparkSession, checkpoint: str | PathLike[str], part: int | None = None) -> DataFrame:
-        """Return the states of a streaming query, which may run, after its last micro-batch; columns as in `states`.
+        """Return the states after the last micro-batch of a streaming query, with the columns of `states`.
 
         A query with a new checkpoint that begins with these states continues the old query, with other partitions too.
 
@@ -280,7 +280,7 @@ class Steps:
 
     @cached_property
     def _archived(self) -> Application:
-        """The application in an archive, which Spark distributes to executors that do not see the program's files."""
+        """The application as an archive, because executors may not see the program's files."""
         if self._application.archive:
             return self._application
         output = Path(mkdtemp(dir=temporary_directory()), "steps.tar.gz")

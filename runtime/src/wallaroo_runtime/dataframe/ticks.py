@@ -1,4 +1,4 @@
-"""Chooses the ticks, signals that make time pass for windows, timers and ttl of an application between DataFrames.
+"""Chooses the ticks between DataFrames: signals that make time pass for windows, timers and times to live.
 
 A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch has ticks after all rows.
 """
@@ -122,7 +122,7 @@ class _Passing(NamedTuple):
 
 
 def _passing(step: Step) -> _Passing | None:
-    """Return the reason why a step needs time to pass, and the interval; None if it does not need this."""
+    """Return the reason why a step needs time to pass, with the interval; None if the step does not depend on time."""
     if step.window is not None:
         return _Passing(f'step "{step.name}" has windows', step.window.time, step.window.step_ms)
     if not step.time or step.state is None:
@@ -132,7 +132,7 @@ def _passing(step: Step) -> _Passing | None:
 
 
 def _check_times(topology: Topology, sources: Sequence[SparkSource], inputs: Mapping[str, DataFrame]) -> None:
-    """Refuse an input without a column `timestamp` for a source of Kafka or connectors, whose messages have times."""
+    """Refuse an input without a column `timestamp` if its source (Kafka or a connector) gives messages times."""
     for declared, source in zip(topology.sources(), sources, strict=True):
         if isinstance(declared, KafkaSource | ConnectorSource) and not source.timestamp:
             reason = "it has no column `timestamp`, which the steps need as event time"

@@ -118,7 +118,7 @@ def pack_line(value: dict[str, Any]) -> bytes:
 
 
 def unpack_line(line: bytes) -> dict[str, Any] | None:
-    """Return the object in a line without its newline; None if the checksum does not fit."""
+    """Return the object in a line (given without its newline); None if the line is damaged."""
     if len(line) < 10 or line[8:9] != b" " or b"%08x" % zlib.crc32(line[9:]) != line[:8]:
         return None
     value = json.loads(line[9:])

@@ -1,4 +1,4 @@
-"""The egress process of a driver on this machine: `python -m wallaroo_runtime.egress CHECKPOINT DESCRIPTOR`."""
+"""The egress process of a driver on this machine. The driver starts it as `python -m wallaroo_runtime.egress`."""
 
 import sys
 

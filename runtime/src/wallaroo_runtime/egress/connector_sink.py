@@ -29,7 +29,7 @@ class Refused(ConnectionError):
 
 
 class SinkConnection:
-    """A connection to the connector of a sink, with the frames of the connector protocol that were received on it.
+    """A connection to the connector of a sink, with the received frames of the connector protocol.
 
     Args:
         wake: A descriptor that becomes readable when waiting must end.
@@ -57,7 +57,7 @@ class SinkConnection:
         self._socket.sendall(data)
 
     def answer(self, tag: int) -> ReceivedFrame:
-        """Wait for a frame with a tag (its kind). Ignore acknowledgements, because only transactions move the position.
+        """Wait for a frame with a tag (its kind). Skip acknowledgements, since only a commit moves the position.
 
         Raises:
             Refused: The sink refuses, sends another frame, or does not answer in time.
@@ -79,7 +79,7 @@ class SinkConnection:
                 raise Refused(reason)
 
     def order(self, tag: int) -> Order:
-        """Wait for a frame with an order (a message of two-phase commit) that has this tag.
+        """Wait for an order (a message of two-phase commit) with this tag, in a frame from the sink.
 
         Raises:
             Refused: As for `answer`.

@@ -17,7 +17,7 @@ from wallaroo_runtime.storage.outbox.position import begin_position
 
 
 class Deliveries:
-    """Decides which task attempts may deliver output in real-time mode, and appends the output to the live log.
+    """Decides which attempt of a task may deliver output in real-time mode, and appends its output to the live log.
 
     Args:
         ports: Returns the ports (numbers in the topology) of the sinks.
@@ -152,14 +152,14 @@ class AttemptReceiver:
         self._place = place
 
     def arrive(self, arrived: Sequence[pb.Arrived]) -> None:
-        """Begin to measure the latencies of messages whose output is complete. Repeated output does not count."""
+        """Start the clocks for the latencies of messages whose output is complete, but not for repeated output."""
         if self._published_ms:
             times, computed_ms = {each.time_ms: each.messages for each in arrived}, arrived[0].computed_ms
             self._deliveries.latencies.publish(self._ends, times, self._published_ms, computed_ms)
             self._ends, self._published_ms = {}, 0
 
     def commit(self, sequence: int) -> None:
-        """Note a commit of Spark, of messages before number `sequence`. Forget dead letters before the previous commit.
+        """Note that Spark has committed all messages before `sequence`. Forget dead letters before the previous commit.
 
         Input before the previous commit is never repeated. Input after it is repeated if a loss of power removes
         Spark's newest commit.

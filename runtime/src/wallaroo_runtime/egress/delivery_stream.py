@@ -57,7 +57,7 @@ class DeliveryStream:
             self._over.set()
 
     def _wait_for_room(self) -> None:
-        """Wait while too much output waits for sinks. A long wait, e.g. if a receiver is away, checks less often."""
+        """Wait while too much output waits for sinks. If this takes long, check less often."""
         look = Backoff(FULL_S, LAST_FULL_S)
         while self._is_full() and not self._over.wait(look.next()):
             continue

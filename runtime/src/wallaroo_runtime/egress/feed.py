@@ -37,7 +37,7 @@ class Piece:
     is_live: bool = False
 
     def position(self, size: int) -> SinkPosition:
-        """Return the sink's position after the last message that ends in the first `size` bytes of this piece."""
+        """Return the position of the sink after the first `size` bytes of this piece; only whole messages count."""
         if size <= 0:
             return self.before  # empty messages at the beginning are delivered with the message after them
         if not self.ends:
@@ -82,7 +82,7 @@ class Feed:
         self._pieces: Iterator[Piece] = iter(())
 
     def next(self) -> Piece | None:
-        """Return the next piece (messages of one frame); None if the outbox has no further output now.
+        """Return the next piece (messages of one frame); None if the outbox has none now.
 
         Raises:
             RunError: R698 if the outbox is damaged.
@@ -181,7 +181,7 @@ class Feed:
 
 
 def _without(data: bytes, lengths: Sequence[int], skip: int) -> tuple[bytes, Sequence[int]]:
-    """Leave out delivered messages: those in the first `skip` bytes, and empty messages directly after them."""
+    """Remove delivered messages from a piece: those in the first `skip` bytes, and empty ones directly after them."""
     if not skip:
         return data, lengths
     count = bisect_right(list(accumulate(lengths)), skip)

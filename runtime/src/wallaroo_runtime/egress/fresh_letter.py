@@ -28,7 +28,7 @@ class FreshLetters:
             self._kept.append((number, pb.FreshLetter(id=name, letter=_shown(letter).SerializeToString())))
 
     def after(self, known: int) -> tuple[int, list[pb.FreshLetter]]:
-        """Return the kept dead letters after letter number `known`, and the number to give in the next call.
+        """Return the kept dead letters after letter number `known`, and the new value of `known` for the next call.
 
         Args:
             known: Number that the previous call returned; a call without an answer may be repeated.

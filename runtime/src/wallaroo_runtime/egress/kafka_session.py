@@ -70,7 +70,7 @@ class KafkaRefusal(Exception):
 
 
 class RecordPart(NamedTuple):
-    """Consecutive records, some of those that one call of `write` gets.
+    """Some consecutive records of one call of `write`.
 
     Attributes:
         begin: Number of the first record within the call.
@@ -178,7 +178,7 @@ class ProducerSession:
                 self._producer.list_topics(self._topic, LOOK_ANSWER_S)
 
     def write(self, records: Iterable[RecordColumns], end: SinkPosition, without: Collection[int] = ()) -> None:
-        """Write records, and return when Kafka has them.
+        """Write records to the topic, and return when Kafka has them.
 
         Args:
             records: All records up to `end`, in parts.
@@ -208,7 +208,7 @@ class ProducerSession:
                 left_out = without
 
     def _refused(self) -> set[int]:
-        """Return the numbers of records that brokers refused with their batch; `UNKNOWN` for those without number."""
+        """Return the numbers of the records for which brokers refused a whole batch; `UNKNOWN` if one has no number."""
         return {number for number, failed in self._failed if failed.name() in OF_RECORD}
 
     def _check(self, parts: Sequence[RecordPart], without: Collection[int]) -> None:
@@ -312,7 +312,7 @@ class ProducerSession:
                 raise self._client.KafkaException(self._failed[0][1])
 
     def _refusal(self, record: SinkRecord) -> str:
-        """Return why the topic can never take a record (and brokers refuse its whole batch); empty if it can."""
+        """Return why the topic can never take a record; empty if it can. Brokers would refuse the whole batch."""
         if size := too_large(self._limit, record.key, record.value, record.headers):
             return f"{LARGE} {size} bytes; {self._limit} bytes are possible, with key, headers and batch"
         if record.partition is not None and record.partition >= self._partitions:
@@ -334,7 +334,7 @@ class ProducerSession:
         return ANY_PARTITION
 
     def _noting(self) -> Callable[[int, Any, Any], None]:
-        """Return the callback for failed records. The client keeps it, so it must not refer to this session."""
+        """Return a callback for failed records. It does not refer to this session, because the client keeps it."""
         failed, codes = self._failed, self._client.KafkaError
         # The other records of a refused batch, and purged records, get these errors.
         followers = {codes._PURGE_QUEUE, getattr(codes, "_INVALID_DIFFERENT_RECORD", codes._PURGE_QUEUE)}
@@ -346,7 +346,7 @@ class ProducerSession:
         return delivered
 
     def _noting_loss(self) -> Callable[[Any], None]:
-        """Return the callback for a loss of all connections. It must not refer to this session, either."""
+        """Return a callback for the loss of all connections. It does not refer to this session, either."""
         lost, code = self._lost, self._client.KafkaError._ALL_BROKERS_DOWN
 
         def failed(error: Any) -> None:

@@ -87,7 +87,7 @@ class KafkaSink(Sink):
 
     @staticmethod
     def _period_s(pieces: list[Piece], since_s: float) -> float:
-        """Return the seconds that must pass between the beginnings of this write and the next; 0 without transactions.
+        """Return the least time, in seconds, between the beginnings of two writes; 0 without transactions.
 
         Args:
             pieces: The pieces of this write.

@@ -116,7 +116,7 @@ class TransactionalSession(ProducerSession):
         return judged
 
     def _undo(self) -> None:
-        """Abort the transaction by a new producer. After a refusal the old one can no longer number its records."""
+        """Abort the transaction with a new producer. After a refusal the old producer cannot write further records."""
         super().close()
         self._producer = self._transactional()
         self._failed.clear()  # reports of the aborted records say nothing about the next attempt

@@ -98,7 +98,7 @@ class TransactionalSink(KafkaSink):
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, more=more)
 
     def _pieces_until(self, end: SinkPosition) -> list[Piece]:
-        """Return the pieces that Kafka has committed after the recorded position, up to Kafka's position `end`."""
+        """Return the pieces (frames) after the recorded position, up to the position `end` that Kafka has committed."""
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:
@@ -124,6 +124,6 @@ class TransactionalSink(KafkaSink):
 
 
 def _is_same(position: SinkPosition, end: SinkPosition) -> bool:
-    """Return whether the same messages of the sink are before both positions; only output of other sinks may differ."""
+    """Return whether the same messages of the sink precede both positions. Output of other sinks may differ."""
     counts = (position.messages, position.total_bytes, position.live_messages)
     return counts == (end.messages, end.total_bytes, end.live_messages)

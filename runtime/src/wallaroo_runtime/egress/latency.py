@@ -34,7 +34,7 @@ class _Group:
         self.sinks, self.coarse_ms = sinks, COARSE_MS
 
     def join(self, arrived: Mapping[int, int], published_ms: int) -> None:
-        """Add messages to this group, with times that are rounded down to multiples of `coarse_ms`."""
+        """Add messages to this group. Their times are rounded down to multiples of `coarse_ms`."""
         for time_ms, count in arrived.items():
             self.arrived[time_ms - time_ms % self.coarse_ms] += count
             self.published[published_ms - published_ms % self.coarse_ms] += count
@@ -81,7 +81,7 @@ class LatencyMeter:
     def publish(
         self, ends: Mapping[int, int], arrived: Mapping[int, int], published_ms: int, computed_ms: int = 0
     ) -> None:
-        """Begin to measure for messages whose output has just come into the outbox.
+        """Start the clocks for messages whose output has just come into the outbox.
 
         Args:
             ends: Number of messages in the outbox up to the end of the new output, by port.
@@ -115,7 +115,7 @@ class LatencyMeter:
             self._written[port] = self._clock()
 
     def take(self, port: int, messages: int) -> None:
-        """Note the number of messages that a port's sink has delivered, and end the latencies of finished groups."""
+        """Note the number of messages that a sink has delivered. End the latencies of groups that are now complete."""
         with self._lock:
             self._taken[port], written_ms = messages, self._written.pop(port, None)
             waiting = self._waiting[port]

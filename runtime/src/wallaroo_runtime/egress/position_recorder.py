@@ -33,7 +33,7 @@ class PositionRecorder:
             self._moved.set()
 
     def close(self) -> None:
-        """End the thread. It may not have recorded the last position: then the caller must do so."""
+        """End the thread. The caller must then record the last position, because the thread may not have done it."""
         self._closing.set()
         self._moved.set()
         self._thread.join()

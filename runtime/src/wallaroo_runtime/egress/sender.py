@@ -100,7 +100,7 @@ class Sender:
         return self.live.end - min((sink.position.live for sink in waiting), default=self.live.end)
 
     def _remove_live(self) -> None:
-        """Remove the beginning of the live log up to the output that some sink may still deliver."""
+        """Remove the beginning of the live log: the output that all sinks have delivered."""
         if self.live is not None:
             kept = (sink.done_live for sink in self._sinks if self.live.state.messages[sink.config.port])
             self.live.remove(min(kept, default=self.live.safe))

@@ -67,7 +67,7 @@ class EgressHost(Host):
 
     @property
     def outbox(self) -> Outbox:
-        """The outbox, if the egress is remote and publishes output itself. With a local egress the driver publishes.
+        """The outbox of a remote egress, which publishes output itself. A local egress has none: its driver publishes.
 
         Raises:
             RunError: R648 if the egress is local.
@@ -106,7 +106,7 @@ class EgressHost(Host):
             part.use(self._deliveries.live, self._deliveries.latencies)
 
     def is_full(self) -> bool:
-        """Return whether undelivered output in the live log has reached its limit, so that no more is taken."""
+        """Return whether so much output waits in the live log that the egress takes no more."""
         limit = int(self.store.attachment.config.get("backlog_bytes", 0))
         return bool(limit) and self.waiting_bytes() >= limit
 
@@ -139,7 +139,7 @@ class EgressHost(Host):
         return Outbox(self.data / "outbox", self.data / "dead-letters", ports=known)
 
     def staging(self, epoch: int) -> Path:
-        """Return the directory for the staged files of the driver with this epoch."""
+        """Return the directory for the staged files of one driver. `epoch` is the number of this driver."""
         return self.data / "staging" / str(epoch)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:

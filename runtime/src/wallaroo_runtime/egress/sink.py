@@ -124,7 +124,7 @@ class Sink:
                 return
 
     def _name_output(self, name: str) -> None:
-        """Give the output a permanent name, unless it has one: receivers with transactions recognize it by name."""
+        """Give the output a permanent name, unless it has one. Receivers with transactions know the output by it."""
         if not self.position.sender:
             self.position = replace(self.position, sender=name, base=self.position.total_bytes)
             self._record(durable=True)
@@ -147,7 +147,7 @@ class Sink:
         self._say(self.outage)
 
     def _is_lasting(self, before: SinkPosition) -> bool:
-        """Return whether to connect again soon after a connection has broken that began at position `before`."""
+        """Return whether the broken connection, which began at position `before`, was usable: then connect soon."""
         return True
 
     def _use(self, stream: SinkStream) -> bool:
@@ -219,7 +219,7 @@ class Sink:
             self._advance(stream.partly())
 
     def _finish_file(self, piece: Piece) -> None:
-        """Note that a file may be removed, if a delivered piece (messages of one frame) is its last one."""
+        """If a delivered piece (messages of one frame) was the last of a file, note that the file may be removed."""
         if piece.finished is not None:
             self._delivered.append((piece.after, piece.finished))
             self.finished_bytes += piece.finished.bytes
@@ -295,7 +295,7 @@ class Sink:
         return before if before.is_after(self._recorded) and before.live_needed <= live.safe else self._recorded
 
     def is_done_with(self, record: int, index: int) -> bool:
-        """Return whether this sink has delivered file number `index` of record number `record` of the outbox's log."""
+        """Return whether this sink has delivered a file of the outbox: file `index` of log record `record`."""
         return (record, index) < (self._durable.record, self._durable.file)
 
     @property

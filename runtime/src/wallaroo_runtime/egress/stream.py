@@ -104,7 +104,7 @@ class SinkStream:
         return piece.position(max(0, self._acknowledged - start))
 
     def wait(self, timeout_s: float) -> bool:
-        """Wait until more can be sent, the peer acts, or another thread wakes this one. Return whether it was woken.
+        """Wait until more can be sent, the peer acts, or another thread calls. Return whether a thread has called.
 
         Raises:
             OSError: The connection broke.

@@ -1,4 +1,4 @@
-"""The gateway process of a driver on this machine: `python -m wallaroo_runtime.gateway CHECKPOINT DESCRIPTOR`."""
+"""The gateway process of a driver on this machine. The driver starts it as `python -m wallaroo_runtime.gateway`."""
 
 import sys
 

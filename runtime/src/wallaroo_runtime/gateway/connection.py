@@ -73,7 +73,7 @@ class Connection:
             self.has_ended = self.has_ended or not self.socket.recv(1, socket.MSG_PEEK)
 
     def close(self, is_safe: Callable[[int], bool]) -> None:
-        """Close with EOF if the peer has closed its side and all its messages are safe, else with a reset.
+        """Close with EOF if the peer has closed, too, and all its messages are safe. Otherwise close with a reset.
 
         A peer that gets EOF knows that all its messages are safe. So a peer that may still send gets a reset. A refused
         connector gets EOF, too, because only the acknowledgements of its protocol count for it.
@@ -197,7 +197,7 @@ def accept(source: Source) -> Connection | None:
 
 
 def descriptor_limit() -> int:
-    """Raise the limit of open files of this process as far as the system allows, and return the limit."""
+    """Raise the number of files that this process may open, as far as possible, and return that number."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

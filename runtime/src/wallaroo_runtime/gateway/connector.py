@@ -52,7 +52,7 @@ class ConnectorBatch:
     size: int = 0
 
     def add(self, message: ReceivedFrame, now_ms: int) -> None:
-        """Add a message."""
+        """Add a message of the connection."""
         ((stream, number),) = message.positions
         self.last[stream] = (len(self.values), number)
         self.values.append(message.payload)

@@ -1,4 +1,4 @@
-"""The state of a connection to a connector (a program that feeds a source): credits, streams, unsent frames."""
+"""The state of a connection to a connector (a program that feeds a source): its streams and unsent frames."""
 
 import contextlib
 from collections import deque
@@ -70,14 +70,14 @@ class ConnectorSession:
         self.flush()
 
     def flush(self) -> None:
-        """Send as much as the connection takes."""
+        """Send waiting frames, as much as the connection takes now."""
         # A broken connection is noticed where it is read.
         with contextlib.suppress(OSError):
             while self._unsent and (sent := self.connection.socket.send(self._unsent)):
                 del self._unsent[:sent]
 
     def deliver(self, taken: int, points: Mapping[int, int]) -> None:
-        """Note ids, by stream, to acknowledge as soon as all messages up to number `taken` are processed."""
+        """Note the last id of each stream, to acknowledge it when all messages up to number `taken` are processed."""
         if len(self.deliveries) >= MOST_DELIVERIES:
             last = self.deliveries[-1]
             last.taken, last.offset = taken, None
@@ -86,7 +86,7 @@ class ConnectorSession:
             self.deliveries.append(Delivery(taken, dict(points)))
 
     def processed(self, end_messages: int, end_offset: int, committed: int) -> dict[int, int]:
-        """Return the ids to acknowledge now, by stream: of the last processed message, where that is a new one."""
+        """Return, for each stream with newly processed messages, the id of the last one, to acknowledge it now."""
         for delivery in reversed(self.deliveries):
             if delivery.offset is not None:
                 break  # earlier deliveries were written before

@@ -1,4 +1,4 @@
-"""Cutting a byte stream into messages."""
+"""Cuts the byte stream of a connection into messages."""
 
 import struct
 from collections.abc import Callable
@@ -40,7 +40,7 @@ Cutter = Callable[[bytes | bytearray, int], Cut]
 
 
 class Splitter(Protocol):
-    """Cuts a byte stream by the user's decoder, which alone knows the framing. A call may block; one thread calls."""
+    """Cuts a byte stream into messages by the user's decoder. One thread makes all calls, and a call may block."""
 
     def split(self, data: bytes) -> tuple[list[int], int]:
         """Cut bytes that begin at a message boundary.

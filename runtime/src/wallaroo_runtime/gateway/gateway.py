@@ -165,7 +165,7 @@ class Gateway:
             self._close(failure)
 
     def _tell_wait(self) -> None:
-        """Write the status when sources begin or end to wait for commits. Meanwhile the driver commits sooner."""
+        """Write the status when sources start or stop waiting for commits, because the driver then commits sooner."""
         waits = self._generators.wait or self._connectors.wait or self.visits.open > 0
         if waits != self._intake.is_awaited:
             self._intake.is_awaited = waits
@@ -306,7 +306,7 @@ class Gateway:
             self._traffic.unregister(connection.socket)
 
     def _take(self, connection: Connection, data: bytearray, cut: Cut, size: int | None = None) -> None:
-        """Take the whole messages in `data`: the connection's tail, or the first `size` bytes of a buffer."""
+        """Take the whole messages at the beginning of `data`. Keep the rest until more bytes arrive."""
         view = memoryview(data)
         size = len(data) if size is None else size
         if cut.count:

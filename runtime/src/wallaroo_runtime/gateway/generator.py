@@ -1,4 +1,4 @@
-"""Lets workers make the messages of generator sources: at most a few MiB are made and not processed yet."""
+"""Lets workers make the messages of generator sources. Stops while a few MiB of messages are not processed."""
 
 import queue
 import threading

@@ -102,7 +102,7 @@ class SyncPace:
         self._at, self._messages = 0.0, 0
 
     def look(self, now: float, messages: int) -> None:
-        """Update `interval_s` by the rate of messages; `messages` is their number so far."""
+        """Adapt `interval_s`, the time between syncs, to the rate. `messages` counts all messages so far."""
         elapsed = now - self._at
         if elapsed >= RATE_S:
             self.interval_s = PACE_S if messages - self._messages > PACED_RATE * elapsed else 0.0
@@ -184,15 +184,15 @@ class Intake:
 
     @property
     def taken(self) -> int:
-        """Number of messages that are in the journal or gathered for it; `is_safe` takes this number."""
+        """The number of messages so far: in the journal, or gathered for it. `is_safe` takes such a number."""
         return self.writer.end.messages + sum(gathered.count for gathered in self._all())
 
     def is_safe(self, taken: int) -> bool:
-        """Return whether the first `taken` messages are safe on disk; `taken` is an earlier value of the property."""
+        """Return whether the first `taken` messages are safe on disk."""
         return self.writer.safe.messages >= taken
 
     def has_safe(self, frame: Gathered) -> bool:
-        """Return whether the journal has a frame, safe on disk if the policy is not `never`."""
+        """Return whether a frame in the journal is safe. With the policy `never`, a written frame counts as safe."""
         return 0 <= frame.end <= self.writer.safe.offset
 
     def take(self, port: int, count: int, data: bytes) -> None:
@@ -209,13 +209,13 @@ class Intake:
         self._write()
 
     def take_values(self, port: int, values: Sequence[bytes], encoding: int) -> None:
-        """Take messages of a generator, which have no framing, as one frame. On a full disk they wait in memory."""
+        """Take messages of a generator as one frame, without framing. If the disk is full, it waits in memory."""
         parts = [column(list(map(len, values))), *values]
         size, now_ms = sum(map(len, parts)), self.now_ms()
         self.take_whole(Gathered(port, now_ms, len(values), size, parts, 0, encoding, read_ms=now_ms))
 
     def take_whole(self, frame: Gathered) -> None:
-        """Take messages that are gathered already, as one frame. If the disk is full, they wait in memory."""
+        """Take messages that are gathered already, as one frame. The frame waits in memory if the disk is full."""
         self._seal()
         self._gathered = frame
         self.messages += frame.count
@@ -268,7 +268,9 @@ class Intake:
             yield self._gathered
 
     def turn(self, now: float) -> None:
-        """If they are due, begin a sync, and read the committed offset. Called in every turn of the event loop.
+        """Begin a sync, and read the committed offset, each of them if it is due.
+
+        Called in every turn of the event loop.
 
         Raises:
             OSError: The disk failed.

@@ -39,7 +39,7 @@ _NAME = POINT_HEADER.decode()
 
 
 class FrameRecords:
-    """Makes frames from records of a topic, by columns (keys, values, times), to spend less CPU time on each record.
+    """Makes frames from records of a topic. It handles keys, values and times as columns, to save CPU time.
 
     A run is messages of one partition with consecutive offsets. Its last message has the next offset as a header, so
     all offsets of the run are known.
@@ -168,7 +168,7 @@ class KafkaReader:
         self._thread.start()
 
     def took(self, frame: Gathered) -> None:
-        """Note that the journal has a frame of this reader, so that there is room to read further records."""
+        """Note that the journal has a frame of this reader. So the reader may read further records."""
         self._taken_bytes += frame.size
         self._room.set()
 

@@ -58,7 +58,7 @@ class KafkaSources:
 
     @property
     def hold(self) -> bool:
-        """True if other sources must wait until a table (the latest record of each key counts) is read to its end."""
+        """True if other sources must wait until a table (latest record of each key) has been read to its end."""
         return any(reader.config.table and not _is_at_end(reader) for reader in self._readers)
 
     def _start(self) -> None:

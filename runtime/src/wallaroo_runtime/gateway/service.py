@@ -91,7 +91,7 @@ class GatewayHost(Host):
         self.heads.wake()
 
     def follow(self, epoch: int, reader: JournalReader, is_open: Callable[[], bool]) -> Iterator[Position]:
-        """Yield the end of the journal at once, and again whenever the journal has grown, until the caller has gone.
+        """Yield the end of the journal now, and again whenever the journal has grown, while the caller listens.
 
         Raises:
             RunError: R644 if another driver has attached; R698 if the journal is damaged.
@@ -189,7 +189,7 @@ class JournalServicer:
 
     @answering
     def Commit(self, request: pb.CommitRequest, context: grpc.ServicerContext) -> pb.CommitReply:  # noqa: N802
-        """Note the counts of the latest visits, and then that the journal is processed up to a position."""
+        """Note the counts of the latest visits. Then note up to which position the journal is processed."""
         reader = self._open(request)
         self._check_range(0, request.offset, reader)
         if request.counts or request.done:

@@ -1,4 +1,4 @@
-"""Finds where sources continue after a restart: after a generator's last message, or at a stream's point (id, offset).
+"""Finds where sources continue after a restart: after a generator's last message, or a stream's last id or offset.
 
 A connector source has streams, whose points are the ids of the last messages. The streams of a Kafka source are the
 partitions of its topic, and their points are the next offsets.
@@ -27,7 +27,7 @@ _POINT_START = struct.pack("<H", len(POINT_HEADER)) + POINT_HEADER + struct.pack
 
 
 def point_headers(count: int, points: Iterable[tuple[int, tuple[int, int]]]) -> list[bytes]:
-    """Return headers for the messages of a frame, which record the points of streams (an id or offset) in the journal.
+    """Return headers for the messages of a frame. They record the points (id or offset) of streams in the journal.
 
     Args:
         count: Number of messages.
@@ -54,7 +54,7 @@ class Last:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The content of the file `past`: last messages and points, from the frames of the journal before an offset."""
+    """The content of the file `past`: last messages and points (ids, offsets) from the journal before an offset."""
 
     offset: int
     values: Mapping[int, Last]
@@ -120,7 +120,7 @@ class SourceProgress:
         self._noted[-1][1].update(points)
 
     def move(self, offset: int) -> None:
-        """Add last messages and points up to a segment's end. Frames are read only for generators and connectors."""
+        """Add last messages and points up to the end of a journal file. Read frames only if sources need this."""
         if self._generators or self._connectors:
             self.advance(offset)
         while self._noted and self._noted[0][0] < offset:

@@ -54,7 +54,7 @@ class VisitIntake:
         return unsafe + sum(end > done for end in self._known.values())
 
     def ask(self, name: str, metadata: bytes, seconds: float = PATIENCE_S) -> int:
-        """Write a visit to the journal, and wait until it is safe there. Any thread may call this but the event loop's.
+        """Write a visit to the journal, and wait until it is safe. Threads other than the event loop's may call this.
 
         Returns:
             Id of the visit.

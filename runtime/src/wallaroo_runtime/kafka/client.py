@@ -232,7 +232,7 @@ class Cluster:
         return any(each.topic == topic and each.offset >= 0 for each in committed)
 
     def retried(self, call: Callable[[], T], *passing: int) -> T:
-        """Return the result of a call. Repeat the call for some time while its error has one of the codes `passing`."""
+        """Return the result of a call. While it fails with one of the codes `passing`, repeat it for some time."""
         deadline = time.monotonic() + ANSWER_S
         while True:
             try:

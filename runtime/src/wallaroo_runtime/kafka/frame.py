@@ -24,7 +24,7 @@ def whole_value(
     timestamp_ms: int,
     headers: Iterable[Pair],
 ) -> bytes:
-    """Serialize a record with its key, headers, time and place, for a source whose messages are whole records."""
+    """Serialize a whole record (key, value, headers, time, place), for a source whose messages are whole records."""
     record = record_pb2.Record(
         topic=topic, key=key, value=value, timestamp_ms=timestamp_ms, partition=partition, offset=offset
     )
@@ -47,7 +47,7 @@ def encode_headers(pairs: Iterable[Pair]) -> bytes:
 def columns_of(
     values: Sequence[bytes | None], keys: Sequence[bytes | None], times: Sequence[int], headers: Sequence[bytes]
 ) -> tuple[int, dict[str, Any]]:
-    """Return the earliest time of some messages, and the arguments with which `encode_body` makes a frame of them.
+    """Return the earliest time of some messages, and the arguments of `encode_body` for a frame with them.
 
     Args:
         values: Value of each message; None for a tombstone.

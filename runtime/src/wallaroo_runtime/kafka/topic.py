@@ -115,7 +115,7 @@ def _config(settings: Mapping[str, Any], kind: Any, name: str) -> dict[str, Any]
 
 
 def check_written(cluster: Cluster, topic: str) -> None:
-    """Refuse a sink's topic that does not exist, if the brokers are known to create no topics on demand.
+    """Refuse a sink's topic that does not exist, if it is certain that brokers create no topics on demand.
 
     Raises:
         RunError: R673 if the topic is refused; R672 if the brokers do not answer.
@@ -193,7 +193,7 @@ def ensure_topic(cluster: Cluster, name: str, partitions: int, replicas: int, se
 
 
 def _wait_known(cluster: Cluster, name: str, partitions: int) -> None:
-    """Wait until the brokers list a new topic, which they do a moment after they have confirmed its creation."""
+    """Wait until the brokers list a new topic. They list it a moment after they have confirmed its creation."""
     deadline = time.monotonic() + ANSWER_S
     while (metadata := cluster.metadata().topics.get(name)) is None or len(metadata.partitions) < partitions:
         if time.monotonic() > deadline:

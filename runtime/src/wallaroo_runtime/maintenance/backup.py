@@ -98,7 +98,7 @@ def back_up(checkpoint: Path, backup: Path) -> Copied:
 
 
 def _check_whole(checkpoint: Path, manifest: Manifest) -> None:
-    """Refuse a checkpoint that the next run would refuse, because its copy might replace a good copy.
+    """Refuse to copy a checkpoint with which no run can continue, because the copy might replace a good one.
 
     Raises:
         RunError: R698 if the journal is missing, or Spark lacks micro-batches that the outbox has.

@@ -84,7 +84,7 @@ class Replayed:
 
 @dataclass
 class _Block:
-    """Dead letters of one source, or of one partition of its topic, that are sent and marked as replayed together.
+    """Dead letters of one source, or of one partition of its topic. They are sent and marked as replayed together.
 
     Attributes:
         ids: Ids of the dead letters.
@@ -121,7 +121,7 @@ class Replay:
         self._rerun = read_manifest(checkpoint).rerun_batches if is_known else ()
 
     def run(self, letters: Iterable[StoredLetter]) -> Replayed:
-        """Send the messages of dead letters, and mark the letters as replayed when journal or topic has the messages.
+        """Send the messages of dead letters. Mark the letters as replayed when journal or topic has the messages.
 
         Letters are sent in blocks, which limits the memory. A block is marked once the source has acknowledged it. If a
         replay is killed earlier, the next one repeats the block.
@@ -233,7 +233,7 @@ def _message(letter: StoredLetter, framing: str) -> bytes:
 
 
 def read_sources(directory: Path) -> dict[int, ReplaySource]:
-    """Return the sources of the application that wrote the dead letters in a directory, by the port of the source."""
+    """Return the sources of the application whose dead letters are in a directory, by the port of the source."""
     path = directory / ATTACHMENT_FILE
     try:
         if (attachment := read_record(path, Attachment)) is not None:

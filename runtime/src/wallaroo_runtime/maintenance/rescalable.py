@@ -1,4 +1,4 @@
-"""Checks whether a checkpoint can be rescaled now, and finds the end of its last micro-batch."""
+"""Checks whether the mode or numbers of a checkpoint can be changed now, and finds where its last micro-batch ends."""
 
 import json
 import shlex
@@ -43,7 +43,7 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """The end of the input that a checkpoint has processed: Spark's last micro-batch, and the journal after it.
+    """The place up to which a checkpoint has processed its input, with the plan of Spark's last micro-batch.
 
     Attributes:
         query: Id of Spark's query.
@@ -118,7 +118,7 @@ def _topics_moved(path: Path, end: End, topics: "Topics", *, is_realtime: bool) 
 
 
 def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
-    """Return the number for the micro-batch that a change of mode adds. No file of dead letters has this number.
+    """Return an unused number for the micro-batch that a change of mode adds: no file of dead letters may have it.
 
     A file of dead letters has the number of its micro-batch in its name. In real-time mode this number is the offset at
     which the micro-batch begins. So later micro-batches get numbers above the offset.
@@ -136,7 +136,7 @@ def batch_after(batch: int, offset: int, *, is_realtime: bool) -> int:
 
 
 def check_operators(folder: Path, manifest: Manifest, place: object) -> None:
-    """Refuse a checkpoint whose last run had a changed application but processed nothing: its states do not fit.
+    """Refuse a checkpoint whose states do not fit: its last run had a changed application, but processed nothing.
 
     Such a checkpoint has another number of Spark's operators than the plan of the application needs.
     """
@@ -193,7 +193,7 @@ def check_microbatch(path: Path, end: End) -> int:
 
 
 def check_unpublished(path: Path, query: str, last: int) -> int:
-    """Discard a micro-batch that is planned but not published. Return the last micro-batch that was published.
+    """Discard a micro-batch that is planned but not published. Return the last published micro-batch.
 
     The discarded micro-batch has left only files that are not counted, and its input is read again. With windows,
     timers or visits, most runs leave such a micro-batch, since a tick comes each second.
@@ -219,7 +219,7 @@ def check_unpublished(path: Path, query: str, last: int) -> int:
 
 
 def check_realtime(path: Path, end: End) -> int:
-    """Refuse delivered results of uncommitted input. Else record the last batch as published, and return its number."""
+    """Refuse a checkpoint with sent results of uncommitted input. Else publish its last batch; return its number."""
     outbox, letters = path / "outbox", path / LETTERS
     live = LiveLog(outbox, letters)  # opening removes an incomplete end, and syncs the rest to disk
     live.close()
@@ -257,7 +257,7 @@ class Topics:
         self._generators = [known[each.path] for each in topology.sources() if isinstance(each, GeneratorSource)]
 
     def of_spark(self, lines: Sequence[Any]) -> dict[str, Offsets] | None:
-        """Return the offsets of each source that Spark has reached, by path; None if it has not read all sources yet.
+        """Return the offsets that Spark has reached in each source, by path; None if it has not read all sources.
 
         Args:
             lines: Spark's offsets of its sources other than journals.
@@ -268,7 +268,7 @@ class Topics:
         return {each.path: {int(at): int(next_) for at, next_ in line[each.topic].items()} for each, line in pairs}
 
     def lines(self) -> list[str]:
-        """Return for each source of Kafka the offsets that the journal has reached, as lines for Spark's offset log."""
+        """Return the offsets that the journal has reached, for each Kafka source, as lines for Spark's offset log."""
         points = self._past().points if self.sources else {}
         return [json.dumps({each.topic: {str(at): point for at, point in points[self.ports[each.path]].items()}})
                 for each in self.sources]  # fmt: skip

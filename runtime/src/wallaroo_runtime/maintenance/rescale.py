@@ -288,12 +288,12 @@ def next_name(spark: str) -> str:
 
 
 def remove_rest(path: Path, spark: str) -> None:
-    """Remove Spark's directories that earlier or failed rescales have left in a checkpoint. Keep `spark`, in use."""
+    """Remove the directories of Spark that earlier or failed rescales have left, but not `spark`, the one in use."""
     for entry in path.iterdir():
         if is_outdated(entry.name, spark) and entry.is_dir():
             shutil.rmtree(entry)
 
 
 def is_outdated(name: str, used: str) -> bool:
-    """Say whether a name in a checkpoint is that of a directory which Spark no longer uses."""
+    """Say whether a name in a checkpoint is the name of a directory that Spark no longer uses."""
     return name != used and (name == SPARK or name.startswith(f"{SPARK}-"))

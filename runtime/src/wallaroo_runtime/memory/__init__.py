@@ -1,4 +1,4 @@
-"""Runs an application in this process without Spark. Stages and frames are those of a run on Spark."""
+"""Runs an application in this process without Spark, with the same stages and frames as on Spark."""
 
 from wallaroo_runtime.memory.engine import BatchResult, Engine
 from wallaroo_runtime.memory.run import MemoryRun

@@ -14,7 +14,7 @@ P = TypeVar("P", Source, Sink)
 
 
 def chosen(what: str, parts: list[P], name: str | int) -> P:
-    """Return the source or sink whose name is `name`, or at the position `name`; with an empty name, the only one.
+    """Return the source or sink with this name or position. If `name` is empty, return the only one.
 
     Args:
         what: `source` or `sink`, for the error.

@@ -42,7 +42,7 @@ class CallResult:
 
 
 def with_more(groups: Iterable[list[T]]) -> Iterator[tuple[list[T], bool]]:
-    """Yield each group, and whether another group follows (`more` of requests). Without groups, yield an empty one.
+    """Yield each group with a flag: whether another group follows. If there is no group, yield one empty group.
 
     Example:
         >>> [(group, more) for group, more in with_more(grouped([b"ab", b"c", b"de"], len, 3))]
@@ -102,7 +102,7 @@ def _out_of_turn(client: CallClient, kind: str | None, index: int) -> Exception:
 
 
 class StateSession:
-    """The bucket calls of one stage in one micro-batch, with one stream to each endpoint that serves its buckets."""
+    """Makes the bucket calls of one stage in one micro-batch, over one stream to each endpoint of the worker."""
 
     def __init__(self, client: CallClient, opening: pb.Opening) -> None:
         self.client, self.opening = client, opening

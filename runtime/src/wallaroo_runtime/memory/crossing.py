@@ -1,4 +1,4 @@
-"""Passes messages from one stage of a task to later stages of the same task, which run in other workers.
+"""Passes messages from one stage of a task to a later stage of the task, which runs in another worker.
 
 It also selects and counts frames of the journal by port, the number that names a source, step or sink.
 """
@@ -26,7 +26,7 @@ def messages_by_port(frames: bytes) -> Counter[int]:
 
 
 def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, bytes]]:
-    """Yield the ticks and visits among the frames of a journal, in the form that workers receive. All buckets get each.
+    """Yield the ticks and visits among the frames of a journal, as workers receive them. Each goes to all buckets.
 
     In the journal, a tick has its own sequence, as if it were a message.
 
@@ -44,7 +44,7 @@ def controls_of(data: bytes, ports: Collection[int]) -> Iterator[tuple[int, byte
 
 
 class Crossing:
-    """Holds the frames that stages of a task have sent, until the receiving stages of the same task run.
+    """Holds frames between two stages of a task, from the sending stage until the receiving stage runs.
 
     The stages run one after the other, so at most the task's share of a micro-batch is in memory.
 
@@ -69,7 +69,7 @@ class Crossing:
         return others
 
     def take(self, stage: Stage) -> Iterator[bytes]:
-        """Yield the frames that other stages have sent to a stage, in the order in which they were sent."""
+        """Yield the frames that other stages have sent to a stage, in the order of sending."""
         for node in stage.entries:
             if node.kind is NodeKind.RECEIVE:
                 for frame in self._held[node.port]:
@@ -77,7 +77,7 @@ class Crossing:
                     yield frame
 
     def check(self, batch: int) -> None:
-        """Check, after all stages of a micro-batch, that each stage has taken all messages that were sent to it.
+        """Check at the end of a micro-batch that each stage has taken all messages that were sent to it.
 
         Raises:
             RunError: I902 if a stage has not taken all its messages.

@@ -38,7 +38,7 @@ class FrameRow:
 
 
 def in_order(rows: Iterable[FrameRow]) -> list[FrameRow]:
-    """Return the rows of one bucket in the order in which they were made, since a shuffle returns them in any order.
+    """Return the rows of one bucket in the order in which stages made them. A shuffle may change this order.
 
     Frames of several tasks may have the same sequence and ordinal, and so may ticks and visits. Such frames are sorted
     by time and then by their bytes, so that a repeated micro-batch has the same order.
@@ -48,7 +48,7 @@ def in_order(rows: Iterable[FrameRow]) -> list[FrameRow]:
 
 @dataclass(slots=True)
 class BatchResult:
-    """The results of a micro-batch.
+    """The results of a micro-batch: outputs for sinks, and dead letters.
 
     Attributes:
         frames: Frames of each sink, by its port, in the order in which they were made.
@@ -165,7 +165,7 @@ class Engine:
         return run_data(self._clients[stage.worker], self._opening(stage, partition), frames)
 
     def _to_bucket(self, output: pb.Output, ordinal: int, batch: BatchResult) -> Iterator[FrameRow]:
-        """Yield an output as a row if it goes to a bucket, else add it to the results of the micro-batch."""
+        """Yield an output as a row if its receiver is a bucket. Else add it to the results of the micro-batch."""
         if output.bucket < 0:
             batch.take(output)
         else:

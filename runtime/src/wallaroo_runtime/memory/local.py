@@ -33,7 +33,7 @@ class LocalClient(CallClient):
 
 
 class LocalStream(CallStream):
-    """A call in this process. Requests wait in a queue until a reply is read."""
+    """A call to a worker in this process. The worker reads the queued requests when the caller reads a reply."""
 
     def __init__(self, client: CallClient, method: Callable[[Iterator[Any]], Iterator[Any]]) -> None:
         self._requests: deque[Any] = deque()

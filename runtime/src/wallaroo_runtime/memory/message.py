@@ -1,4 +1,4 @@
-"""Adds missing fields to the messages of a test, as Kafka or Spark would, and orders the messages that sinks get."""
+"""Prepares the messages of a test: adds fields as Kafka or Spark would. Also orders the messages of sinks."""
 
 import json
 from collections import Counter
@@ -33,7 +33,7 @@ def in_order(batch: BatchResult, port: int) -> Iterator[Record]:
 
 
 def runs(messages: Iterable[Message]) -> Iterator[tuple[bool, list[Message]]]:
-    """Yield groups of consecutive messages, each after a flag: True for bytes to decode, False for decoded objects."""
+    """Yield groups of consecutive messages, each with True if the values are bytes, False if they are objects."""
     group: list[Message] = []
     was_payload = False
     for message in messages:
@@ -94,7 +94,7 @@ class Numbering:
         self._next: Counter[str] = Counter()
 
     def record(self, source: Source, message: Message, now_ms: int) -> Message:
-        """Make bytes or a `KafkaRecord` in a message a complete, encoded record. Return any other message unchanged.
+        """If a message has bytes or a `KafkaRecord`, return it with a complete, encoded record; else unchanged.
 
         Raises:
             TypeError: An attribute has a wrong type, a number is too large, or a text has lone surrogates.

@@ -15,7 +15,7 @@ FIRST_S, LAST_S = 0.05, 2.0  # between two attempts to connect
 
 
 class Receiver:
-    """Sends output to one receiver. Messages wait in memory until a connection has taken them, and are sent once.
+    """Sends output to one TCP receiver. Messages wait in memory for a connection. No message is sent twice.
 
     Attributes:
         pending: Bytes that wait to be sent.

@@ -93,7 +93,7 @@ class MemoryRun:
         self._closing.close()
 
     def send(self, messages: Iterable[Any], source: str = "") -> None:
-        """Process messages as one micro-batch.
+        """Process messages of a source as one micro-batch.
 
         Args:
             messages: Payloads as bytes, which the source's decoder reads; in Python also objects in place of the
@@ -263,7 +263,7 @@ class MemoryRun:
         return taken
 
     def states(self, name: str) -> dict[str | bytes, Any]:
-        """Return the committed states of all keys: objects of a program in Python, else bytes or states of Goka groups.
+        """Return the committed states of all keys: objects if a Python program wrote them, else bytes or Goka states.
 
         Raises:
             RunError: R720 if there is no such state.
@@ -375,7 +375,7 @@ class MemoryRun:
         )
 
     def _find_lookups(self) -> None:
-        """Start the workers that run in other processes: at its start each reports the topics that it looks up."""
+        """Start the workers that run in other processes. Each reports at its start the topics that it looks up."""
         for client in self._clients.values():
             if isinstance(client, WorkerClient):
                 client.endpoints()

@@ -79,7 +79,7 @@ def tick_frames(sequence: int, now_ms: int, milliseconds: int, interval_ms: int)
 
 
 def repeat_last_tick(tick: Callable[[], int], milliseconds: int) -> None:
-    """Repeat the last tick of `advance` until it runs no timer, since a timer may set another for the same time.
+    """Repeat the last tick of `advance` until no timer runs: each timer may set another one for the same time.
 
     Args:
         tick: Processes the tick, and returns the number of timers that ran.

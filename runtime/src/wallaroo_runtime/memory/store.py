@@ -1,4 +1,4 @@
-"""Stores the states of all buckets in memory, as versions and logs."""
+"""Stores the states of all buckets in memory: for each bucket the log of changes, and its version."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -35,7 +35,7 @@ class BucketLog:
     change_bytes: int = 0
 
     def after(self, result: CallResult) -> "BucketLog":
-        """Return this log after a call: with its changes added, or replaced by its snapshot."""
+        """Return the log after a call: with its changes added, or only with its snapshot if it made one."""
         changes, size = tuple(result.changes), sum(map(len, result.changes))
         if result.is_snapshot:
             return BucketLog(result.version, changes, size)

@@ -75,7 +75,7 @@ class TopicFeed:
         )
 
     def unfed(self) -> list[str]:
-        """Return the topics that sources read, that have no records, and that no sink of the application writes."""
+        """Return topics without records that sources read, and that no sink of the application writes."""
         return [topic for topic in self._readers if topic not in self._written and not self.topics.records(topic)]
 
     def _is_looked_up(self, topic: str) -> bool:
@@ -108,7 +108,7 @@ class TopicFeed:
         return [record for record in written if record.topic in self._readers]
 
     def messages(self, records: Sequence[KafkaRecord]) -> Iterator[Group]:
-        """Yield each source with its messages from these records, in their order. Tables come first."""
+        """Yield each source with its messages, made from these records. Sources that are tables come first."""
         groups = [(topic, list(group)) for topic, group in groupby(records, key=attrgetter("topic"))]
         pairs = [(source, group) for topic, group in groups for source in self._readers[topic]]
         for source, group in sorted(pairs, key=lambda pair: not pair[0].table):

@@ -30,7 +30,7 @@ PHASES = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The numbers and statuses of a run's processes at one moment, from which the board makes its document.
+    """The numbers and statuses of a run's processes at one moment. The board makes its document from them.
 
     Attributes:
         numbers: Numbers of the run, as in the output of `wallaroo run --json`.
@@ -290,7 +290,7 @@ def _iso(seconds: float) -> str:
 
 
 def parts_of(topology: Topology) -> Iterator[dict[str, Any]]:
-    """Yield the sources, steps and sinks of an application as JSON, each one after the parts that send it messages.
+    """Yield the sources, steps and sinks of an application as JSON, each after the parts from which it reads.
 
     `column`, where the page draws it, is the length of the longest path from a source.
     """

@@ -75,7 +75,7 @@ class Latencies:
         self._ports = frozenset(self._published)
 
     def publish(self, report: BatchReport, now: float) -> None:
-        """Count the latencies of a published micro-batch, and note the output that sinks must take from now on.
+        """Count the latencies of a published micro-batch. Note the output that sinks must deliver now.
 
         Args:
             report: Report of the micro-batch.

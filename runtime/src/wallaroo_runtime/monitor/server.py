@@ -123,7 +123,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = REQUEST_S
 
     def setup(self) -> None:
-        """Limit the time for the whole request. `timeout` alone limits the time for its next byte."""
+        """Limit the time for the whole request, because `timeout` only limits the time until the next byte."""
         super().setup()
         self._limit = threading.Timer(self.timeout or REQUEST_S, self._leave)
         self._limit.daemon = True

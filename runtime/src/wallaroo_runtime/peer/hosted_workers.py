@@ -64,7 +64,7 @@ class HostedWorkers:
         return spec.unpacked(unpacked)
 
     def check(self) -> None:
-        """Start each worker, so that the program's setup runs, and check that it is a worker of the topology.
+        """Start each worker, so that the program's setup runs. Check that the worker was made for the topology.
 
         Raises:
             RunError: The errors of `target`; the errors of the setup; an error if the worker is not of the topology.

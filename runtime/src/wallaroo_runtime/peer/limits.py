@@ -11,7 +11,7 @@ JOURNAL_FSYNC = "interval"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Limits of a run for disk and memory, and a policy that says when its journal is synced.
+    """The limits of a run for disk and memory, and the policy for syncs of the journal.
 
     Attributes:
         journal_fsync: When the journal is synced: `batch` as often as the disk can, `interval` every 50 ms, `never`

@@ -128,7 +128,7 @@ class LocalPeer(Peer):
         raise error
 
     def attach(self, request: Request) -> None:
-        """Make this process the driver of the peer. If the peer belongs to an earlier driver and fails, replace it."""
+        """Make this process the driver of the peer. If a peer of an earlier driver fails now, start a new one."""
         self._request = request
         try:
             self._attach(request)

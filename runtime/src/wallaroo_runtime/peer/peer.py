@@ -149,7 +149,7 @@ class Peer:
             raise self._away
 
     def _note_outage(self, note: Callable[[str], None]) -> None:
-        """Notify the user once if the peer is away for some seconds, and once if it is back."""
+        """Notify the user once when the peer has been away for some seconds, and once when it is back."""
         is_away = self._away is not None
         if self._is_noted == is_away or (is_away and time.monotonic() - self._away_since < AWAY_NOTE_S):
             return

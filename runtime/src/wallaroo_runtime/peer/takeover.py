@@ -11,7 +11,7 @@ from wallaroo_runtime.service.client import ServiceClient
 
 
 class Hold:
-    """Makes this process the driver of remote services without using them, so that they refuse every other driver.
+    """Makes this process the driver of remote services, only so that the services refuse all other drivers.
 
     Args:
         application: Name of the application.

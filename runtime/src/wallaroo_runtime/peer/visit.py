@@ -29,7 +29,7 @@ class VisitResult(NamedTuple):
 
 
 def ask(service: Service, name: str, metadata: bytes) -> int:
-    """Let the gateway write a visit to the journal, so that it happens once, and return the id of the visit.
+    """Let the gateway write a visit to the journal, and return the visit's id. In the journal it happens only once.
 
     Raises:
         RunError: R720 if no step takes the visit; R733 if no application runs, or it takes no visit now.

@@ -1,10 +1,10 @@
-"""Numbers origins. An origin stands for one bucket of one stage, in Spark's store and for results at the egress."""
+"""Numbers origins (buckets of stages), by which Spark's store keeps states and the egress counts results."""
 
 from wallaroo_runtime.plan.plan import Plan
 
 
 def blocks_of(plan: Plan) -> dict[str, int]:
-    """Return for each stage the number of its first block of origins. A block has one origin for each bucket.
+    """Return for each stage the number of its first block. A block has one origin for each bucket.
 
     Spark's store keeps the state of a bucket under its origin. In real-time mode the egress also counts results by
     origin, to recognize repeated results after a kill.

@@ -45,12 +45,12 @@ class Layout:
         self.nodes.setdefault(StagePlace(0, worker), []).append(node)
 
     def follow(self, worker: str, inputs: Sequence[str]) -> StagePlace:
-        """Return the place of a node of `worker` that reads `inputs`. Its stage runs after the stages of all inputs."""
+        """Return the place of a node of `worker` that reads `inputs`: a stage after the stages of all inputs."""
         ranks = (self.places[path].rank + (self.places[path].worker != worker) for path in inputs)
         return StagePlace(max(ranks), worker)
 
     def add(self, place: StagePlace, node: Node, receive: Callable[[str], Node]) -> None:
-        """Add a node to a future stage, after a RECEIVE node for each input from another stage of the level."""
+        """Add a node to a future stage. For each input from another stage of the level, first add a RECEIVE node."""
         nodes = self.nodes.setdefault(place, [])
         for path in node.inputs:
             if self.places[path] != place and path not in self._received.setdefault(place, set()):
@@ -67,7 +67,7 @@ class Layout:
         return paths
 
     def close(self, send: Callable[[str], Node]) -> list[tuple[StagePlace, tuple[Node, ...]]]:
-        """Return the place and the nodes of each future stage, in the order in which the stages run.
+        """Return the place and the nodes of each future stage. Stages are in the order in which they run.
 
         A SEND node is added for each source or step whose messages another stage of the level receives.
         """

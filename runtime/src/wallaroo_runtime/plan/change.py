@@ -135,7 +135,7 @@ def without_places(command: Iterable[str]) -> list[str]:
 
 
 def without_addresses(args: Iterable[str]) -> list[str]:
-    """Return the arguments of a program without the addresses of its sources and sinks, to compare the others.
+    """Return a program's arguments without addresses of sources and sinks, to compare the rest with other arguments.
 
     Example:
         >>> without_addresses(["--in", "h:1", "--out=h:2", "-o", "h:2", "--strict", "1"])

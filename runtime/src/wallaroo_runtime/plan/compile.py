@@ -162,7 +162,7 @@ def takes_key(step: Step) -> bool:
 
 
 def lay_out(draft: Draft) -> None:
-    """Give every node a place within its level: its worker, and the number of changes of worker before it."""
+    """Give every node a place in its level: its worker, and how often the worker changes on the way to it."""
     for level in range(1 + max(draft.entry_levels.values(), default=0)):
         layout = Layout()
         for worker, node in _entries(draft, level):
@@ -256,7 +256,7 @@ def _key_node(draft: Draft, step: Step, inputs: tuple[str, ...]) -> Node:
 
 
 def _codec_into(draft: Draft, step: Step) -> str:
-    """Return the codec in which a state step receives messages from other workers; empty if it receives none."""
+    """Return the codec of the messages that a state step gets from other workers; empty if it gets none."""
     producers = [draft.parts[path] for path in step.inputs]
     foreign = [part.codec for part in producers if part.worker != step.worker and not isinstance(part, Sink)]
     return foreign[0] if foreign else ""

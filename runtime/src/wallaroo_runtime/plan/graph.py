@@ -34,7 +34,7 @@ def _label(part: Part) -> str:
 
 
 def edges_of(topology: Topology) -> Iterator[tuple[str, str, bool]]:
-    """Yield the path of the start and of the end of each edge, and whether the edge shuffles messages by key."""
+    """Yield start and end of each edge of the graph, as paths, and whether the edge shuffles messages by key."""
     for part in topology.parts():
         for path in inputs_of(part):
             yield path, part.path, isinstance(part, Step) and part.state is not None

@@ -22,7 +22,7 @@ LOOKS = 3
 
 
 def match_parts(old: Topology, new: Topology) -> dict[str, str]:
-    """Map the path of each source, step and sink of the new version to the path of the old one that it continues.
+    """Map each source, step and sink of the new version to the part of the old version that it continues, by path.
 
     If a source, step or sink continues none, it is left out.
 
@@ -44,7 +44,7 @@ def match_parts(old: Topology, new: Topology) -> dict[str, str]:
 
 
 def _grouped(topology: Topology, look: int, matched: set[str]) -> defaultdict[Key, list[str]]:
-    """Group unmatched sources, steps and sinks by the properties that `match_parts` compares in its pass `look`."""
+    """Group unmatched parts by the properties that `match_parts` compares in the pass `look`."""
     groups = defaultdict[Key, list[str]](list)
     for path, keys in _keyed(topology):
         if path not in matched:

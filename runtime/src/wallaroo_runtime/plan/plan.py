@@ -163,6 +163,6 @@ class Plan:
 
     @property
     def later_ports(self) -> list[frozenset[int]]:
-        """For each level, the ports of the frames that it passes on unchanged, because later levels receive them."""
+        """For each level, the ports of the frames that the level only passes on, because later levels receive them."""
         ports = [frozenset[int]().union(*(stage.entry_ports for stage in level)) for level in self.levels]
         return [frozenset[int]().union(*ports[number + 1 :]) for number in range(len(ports))]

@@ -41,7 +41,7 @@ class ShapeChange:
 
 
 def state_component(topology: Topology, step: Step) -> Component | None:
-    """Return the record of user code for the class of a step's state, or else for the step; None without both."""
+    """Return the topology's entry about the class of a step's state, or else about the step, or None."""
     return topology.component(step.worker, f"{step.path}/state") or topology.component(step.worker, step.path)
 
 
@@ -54,7 +54,7 @@ def compare_shapes(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> Sh
 
 
 def new_fields(old: tuple[Topology, Step], new: tuple[Topology, Step]) -> str:
-    """Return in words the fields that only the new version of a state has; empty if there are none known."""
+    """Return in words the fields that only the new version of a state has; empty if no such field is known."""
     shapes = [component.shape if (component := state_component(*each)) else None for each in (old, new)]
     if shapes[0] is None or shapes[1] is None:
         return ""
@@ -123,14 +123,14 @@ def _narrows(was: str, now: str) -> bool | None:
 
 
 def _is_other_kind(was: str, now: str | None) -> bool:
-    """Say whether the types are two different plain types of Python, so that no code works with both."""
+    """Say whether the types are two different plain types of Python. Then no code works with both."""
     kinds = [(text or "").rstrip("!").partition("[")[0] for text in (was, now)]
     is_plain = all(kind in PLAIN and "|" not in (text or "") for kind, text in zip(kinds, (was, now), strict=True))
     return is_plain and kinds[0] != kinds[1] and not NUMBERS.issuperset(kinds)
 
 
 def _reads_itself(path: str, was: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Say whether the class at a path (Python), or a class around it, has code of its own that reads old states.
+    """Say whether a class, or a class around it, has code of its own that reads old states (in Python).
 
     Example:
         >>> _reads_itself("count", {"": "app.Total"}, {"": "app.Total?"})

@@ -71,7 +71,7 @@ def load_application(
 
 
 def _with_other_brokers(topology: Topology) -> Topology:
-    """Return the topology, with addresses of Kafka's brokers from environment variables in the place of its own."""
+    """Return the topology with other addresses of Kafka's brokers, if environment variables name some."""
     return with_brokers(topology, os.environ) if any(name.endswith(BROKERS_END) for name in os.environ) else topology
 
 

@@ -77,7 +77,7 @@ def _environment(work: Path, goos: str | None, goarch: str | None) -> dict[str, 
 
 
 def _prepare(go: str, directory: Path, work: Path, environment: dict[str, str]) -> dict[str, Any]:
-    """Run the SDK's command `overlay`. It writes changed copies of files that Go cannot build as they are to `work`.
+    """Run the SDK's command `overlay`: it writes changed copies of files that Go cannot build unchanged into `work`.
 
     Examples are a file with `import "C"`, and an empty `main`. The program's own files stay as they are.
 

@@ -61,7 +61,7 @@ def _put(source: Path, target: Path, make: Callable[[Path, Path], object]) -> No
 
 
 def _bytes(entry: Path) -> int:
-    """Return the size of an entry; a file with two names counts half for each name."""
+    """Return the size of an entry. Files with two names (hard links) are counted half for each name."""
     return sum(stat.st_size // stat.st_nlink for stat in (file.stat() for file in entry.iterdir()))
 
 
@@ -80,7 +80,7 @@ def _prune(root: Path, bound_bytes: int) -> None:
 
 
 def _running() -> set[Path]:
-    """Return the programs of the user's processes."""
+    """Return the paths of all programs that processes of the user run now."""
     programs = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # the process is another user's, or has ended

@@ -57,7 +57,7 @@ def _in_modules(path: str, modules: Mapping[str, Path]) -> Path | None:
 
 
 def _is_nested(package: Path, roots: Collection[Path]) -> bool:
-    """Return whether a package belongs to another module than the program's: by the nearest go.mod above it."""
+    """Return whether a package is in another module than the program, by the nearest go.mod above the package."""
     nearest = next(above for above in (package, *package.parents) if above in roots or (above / "go.mod").is_file())
     return nearest not in roots
 

@@ -123,7 +123,7 @@ def _outputs_text(outputs: Mapping[str, str]) -> str:
 
 
 def _entry(library: Json, name: str, steps: list[Any]) -> dict[str, Any]:
-    """Return the document's entry for the worker of a library, in which each component has the path of its step."""
+    """Return the entry for the worker of a library in a program's document. Its components have the paths of steps."""
     known = {component["name"]: component for component in library["components"]}
     components = []
     for step in steps:

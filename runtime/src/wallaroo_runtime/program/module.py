@@ -133,7 +133,7 @@ def _write_module(path: str, directory: Path, work: Path, replace: dict[str, str
 
 
 def _new_path(program: Path, placed: Mapping[str, Path]) -> str:
-    """Choose the module path of a program without a go.mod, so that Go lets it import its `internal` packages.
+    """Choose a module path for a program without a go.mod. With it, Go permits imports of its `internal` packages.
 
     Go permits such imports only to packages below the parent of the folder `internal`.
     """
@@ -186,7 +186,7 @@ def _mend(go: str, file: Path, standard: Path, work: Path, replace: dict[str, st
 
 
 def _is_gone(entry: Mapping[str, Any], file: Path) -> bool:
-    """Return whether a build ignores a `replace` of a go.mod: it replaces the SDK, or its directory is missing."""
+    """Return whether a build ignores a `replace` line of a go.mod: it is for the SDK, or names a missing directory."""
     if is_sdk(entry["Old"]["Path"]):
         return True
     path = Path(entry["New"]["Path"])

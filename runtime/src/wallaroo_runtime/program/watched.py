@@ -17,7 +17,7 @@ NEVER = {"__pycache__", "node_modules", "vendor", "testdata"}
 
 
 class ProgramFiles:
-    """Detects whether the source files of a program have changed since its last load.
+    """Detects changes of a program's source files since the program was loaded.
 
     A Python program has the Python files in its folder, and in the folders below, down to folders without Python files.
     For a module, the folder is the one from which the module is imported. A Go program has the Go files of its module.
@@ -43,7 +43,7 @@ class ProgramFiles:
         self._loaded = self._last = file_states(app)
 
     def have_changed(self, settle_s: float = LOOK_S) -> bool:
-        """Return whether the files have changed since the last True, and no file is still being written.
+        """Return True once after each change of the files, as soon as no file is being written.
 
         Args:
             settle_s: Seconds without a further change after which the files count as written; least time between two

@@ -173,7 +173,7 @@ class Flow:
         return any(gateway.status().get("waits") for gateway in self._peers.gateways)
 
     def _has_unread(self) -> bool:
-        """Return whether a gateway must still read a topic, up to the end that the topic had at the start."""
+        """Return whether a gateway must still read a topic up to the offset at which the topic ended at the start."""
         at_end = sum(
             bool(topic["at_end"]) for gateway in self._peers.gateways for topic in gateway.status().get("kafka", ())
         )
@@ -226,7 +226,7 @@ def _waits(gateway: Mapping[str, Any]) -> bool:
 
 
 def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
-    """Return the entries that were appended to a list since `known`. Its first entries may have been dropped meanwhile.
+    """Return the entries that were appended to a list since `known`, even if its first entries were removed.
 
     Args:
         known: The former entries.
@@ -241,7 +241,7 @@ def since(known: Sequence[Any], latest: Sequence[Any]) -> Sequence[Any]:
 
 
 def lasting(status: Mapping[str, Any]) -> list[Any]:
-    """Return the findings of a status, without the outages that are over. An outage that still lasts comes once.
+    """Return the findings of a status, without outages that are over. An outage that lasts is returned once.
 
     Args:
         status: Status of a gateway or an egress.
@@ -257,7 +257,7 @@ def lasting(status: Mapping[str, Any]) -> list[Any]:
 
 
 class IdleEndings:
-    """Finds worker processes that have ended while no task called them, by a comparison with the check before."""
+    """Finds worker processes that have ended while no task called them: compares the processes of two checks."""
 
     def __init__(self) -> None:
         self._looked_at = 0.0

@@ -28,7 +28,7 @@ def check_setups(options: RunOptions, application: Application) -> None:
 
 
 def start_gateway_workers(options: RunOptions, application: Application, stack: ExitStack) -> dict[str, str]:
-    """Start workers on this machine for a local gateway, since it cannot reach the workers of a cluster's executors.
+    """Start workers on this machine for a local gateway. The gateway cannot reach workers on a cluster's executors.
 
     The output of the workers goes to a folder of the run's directory.
 

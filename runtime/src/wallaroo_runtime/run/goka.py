@@ -1,4 +1,4 @@
-"""Begins Goka's groups in a new checkpoint: without states, or with the tables that Goka's own processors wrote."""
+"""Begins groups of Goka (a Go library) in a new checkpoint: without states, or with the tables that Goka wrote."""
 
 import os
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def begin_groups(
     journals: Sequence[JournalPlace],
     reporter: Reporter,
 ) -> None:
-    """Fill a new checkpoint with the tables and offsets of Goka's own processors, with `--continue-goka`.
+    """Fill a new checkpoint with the tables and offsets of groups that ran with Goka (`--continue-goka`).
 
     If the run is killed meanwhile, the next run does this again, because nothing in Kafka has changed.
 

@@ -13,13 +13,13 @@ BEGIN = re.compile(rf"{BEGAN}[0-9]{{4}}-[0-9-]{{5}}T[0-9:.]{{12}}Z ---")
 
 
 def mark_begin(folder: Path) -> None:
-    """Write into Spark's log and all existing logs that a run begins. A log without this line is new in this run."""
+    """Write a line into Spark's log and all existing logs: a run begins. Logs without this line begin in this run."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _mark([*folder.glob("*.log"), *folder.glob("*.out"), folder / SPARK_LOG], BEGAN)
 
 
 def mark_stop(folder: Path) -> None:
-    """Write into Spark's logs that the end of the run begins: later errors of Spark are no failures of the run."""
+    """Write a line into Spark's logs: the run is being ended, so later errors of Spark are no failures."""
     _mark([path for name in (SPARK_LOG, SPARK_OUT) if (path := folder / name).exists()], STOPS)
 
 
@@ -42,7 +42,7 @@ def _mark(paths: list[Path], what: str) -> None:
 
 
 def _line_end(path: Path) -> str:
-    """Return a line break if the last line of a log has none, because a killed process wrote it; else nothing."""
+    """Return a line break if the last line of a log has none (a killed process wrote it); else an empty result."""
     with path.open("rb") as file:
         if not file.seek(0, 2):
             return ""

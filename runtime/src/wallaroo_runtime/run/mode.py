@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class MicroBatchMode:
-    """The way in which Spark runs the plan, and everything in a run that depends on it.
+    """The micro-batch mode: how Spark runs the plan, and the checks, limits and settings that depend on it.
 
     In this mode Spark reads journals and topics, and commits each micro-batch.
 
@@ -59,7 +59,7 @@ class MicroBatchMode:
     def starts(
         self, topology: Topology, checkpoint: Checkpoint, options: RunOptions, reporter: Reporter
     ) -> Starts | None:
-        """Create topics, and check those of sinks. May be called again after an error.
+        """Create missing topics, and check the topics of sinks. May be called again after an error.
 
         Returns:
             Where gateways begin to read topics, and where they may end; None if Spark reads the topics.

@@ -32,7 +32,7 @@ PROCESSES_S = 5.0
 
 
 class MonitorFeed:
-    """A `Reporter` that passes all calls to another one, and gives the numbers and findings of a run to the monitor.
+    """Wraps a `Reporter`: passes all calls on to it, and gives the numbers and findings of a run to the monitor.
 
     Args:
         reporter: Gets all calls, too.
@@ -65,23 +65,23 @@ class MonitorFeed:
         self._board.begin(peers.egress.status())
 
     def attach(self, query: "Query", states: StateQuery | None) -> None:
-        """Store the started query, and the reader of its states; None if Spark has no free thread to read states."""
+        """Store the started query, and `states`, which reads its states (None if Spark has no free thread for this)."""
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
         self._states.fix = "start it with --master local[2] or more"
 
     def look(self) -> None:
-        """Read the progress of the sinks, from which the monitor computes latencies. Frequent calls make them exact."""
+        """Read the progress of the sinks, to compute latencies: the more often, the more exactly."""
         if self._peers is not None:
             self._board.look(self._peers.egress.status())
 
     def warn(self, finding: Diagnostic) -> None:
-        """Give the finding to the other reporter and the monitor."""
+        """Pass a finding on to the wrapped reporter, and to the monitor."""
         self._board.warn(finding)
         self._reporter.warn(finding)
 
     def progress(self, snapshot: Snapshot) -> None:
-        """Give the numbers to the other reporter and the monitor."""
+        """Pass the numbers on to the wrapped reporter, and to the monitor."""
         self._reporter.progress(snapshot)
         self.look()
         assert self._peers is not None and self._query is not None

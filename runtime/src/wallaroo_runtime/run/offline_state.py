@@ -128,7 +128,7 @@ def open_states(
 def shower_of(
     topology: Topology, archive: Archive | None, directory: Path, stack: ExitStack
 ) -> Callable[[str], "WorkerShower"]:
-    """Return a function that starts the worker with a given name, and returns the client that lets it show states.
+    """Return a function that starts the named worker, and returns a client to ask it for readable states.
 
     Args:
         archive: Archive with the workers; None if they are on this machine.

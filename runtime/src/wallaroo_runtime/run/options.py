@@ -55,7 +55,7 @@ class CheckpointOptions:
     topic_reset: str = ""
 
     def directory(self, application: Application) -> Path:
-        """Return the run's directory on this machine: the checkpoint, or local files if that is at a URL."""
+        """Return the run's directory on this machine: the checkpoint, or local files for a checkpoint at a URL."""
         if self.path is not None and not self.location:
             return self.path
         topology, place = application.topology, Path(self.location) if self.location else application.path

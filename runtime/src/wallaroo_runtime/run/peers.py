@@ -134,7 +134,7 @@ class Peers:
             self._checkpoint.check_repeated(self._remote, is_attached=True)
 
     def serve_sources(self, targets: Mapping[str, str]) -> None:
-        """Attach to the local gateway that needs workers, after their start. From now on it listens for the sources.
+        """Attach to the local gateway that needs workers; they must run. From now on it listens for the sources.
 
         Args:
             targets: gRPC targets of workers by their names, for sources that a worker cuts or makes.

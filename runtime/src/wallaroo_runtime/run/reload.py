@@ -165,7 +165,7 @@ class WatchedProgram:
 
 
 def _with_lasting_page(options: RunOptions) -> RunOptions:
-    """Return the options with a fixed port and token of the monitor, so that its page survives each start."""
+    """Return the options with fixed port and token for the monitor. So a page in a browser survives each start."""
     place = parse_address(options.monitor)
     if place is None:
         return options

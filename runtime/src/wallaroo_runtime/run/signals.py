@@ -119,7 +119,7 @@ def kept_signals() -> Iterator[dict[int, Any]]:
 
 @contextmanager
 def ending_java(java: VirtualMachine | None, stopped: RunStop) -> Iterator[None]:
-    """Kill the JVM if the start is interrupted during the block, because it has no data yet and may end slowly.
+    """Kill the JVM if the start is interrupted during the block: it has no data yet, and may end slowly.
 
     Args:
         java: JVM of a local Spark; None if there is none, or for a cluster, which must be notified of its end.

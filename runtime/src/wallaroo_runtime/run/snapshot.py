@@ -13,7 +13,7 @@ STARTING = "starting"
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Numbers of a run.
+    """The numbers of a run at one moment, e.g. of messages.
 
     Attributes:
         state: `running` or `stopped`.

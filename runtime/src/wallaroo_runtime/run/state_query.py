@@ -128,7 +128,7 @@ class StateQuery:
     def page(
         self, name: str, *, prefix: str = "", after: str = "", limit: int | None = None
     ) -> tuple[int, Iterator[dict[str, Any]]]:
-        """Return the last committed micro-batch, and the states of a page: with a limit sorted by key, else by bucket.
+        """Return the last committed micro-batch and some states, sorted by key if `limit` is set, else by bucket.
 
         Args:
             prefix: Only keys with this prefix; see `get` for the forms of a key.
@@ -144,7 +144,7 @@ class StateQuery:
     def part(
         self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
     ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return the last committed micro-batch, the states of a page, and `after` for the next page (or None).
+        """Return the last committed micro-batch, some states, and `after` for the next call (None at the end).
 
         Args:
             name: Name of the state.
@@ -205,7 +205,7 @@ class StateQuery:
                 yield {**shown, "encoding": row.encoding, "base64": base64.b64encode(row.value).decode()}
 
     def _asked(self, state: StateOf, rows: Sequence[StateRow]) -> Mapping[tuple[int, bytes], Any] | None:
-        """Return readable forms of states from their worker; None if no worker may be asked or it cannot show them."""
+        """Return readable forms of states from their worker; None if it is not asked, or cannot show them."""
         if self._shower is None or not rows:
             return None
         entries = entries_of({(row.port, row.key): (row.encoding, row.value) for row in rows})
@@ -269,7 +269,7 @@ def _choice(state: StateOf, prefix: str, after: str, limit: int | None) -> State
 
 
 def key_text(key: bytes) -> str:
-    r"""Return a key as text: the key itself, or `0x` and hexadecimal digits. As `after` of `page` it is unambiguous.
+    r"""Return a key as text, or as `0x` and hexadecimal digits, in the form that `after` of `page` takes.
 
     Example:
         >>> key_text(b"AAPL"), key_text(b"\xff"), key_text(b"0xff")
@@ -279,7 +279,7 @@ def key_text(key: bytes) -> str:
 
 
 def keys_of(text: str) -> list[bytes]:
-    r"""Return the keys that a text may mean: the text itself, the bytes of its hexadecimal digits, or of its number.
+    r"""Return the possible keys for a text: its bytes, the bytes of its hexadecimal digits, and those of its number.
 
     Example:
         >>> keys_of("7"), keys_of("0xff"), keys_of("AAPL")

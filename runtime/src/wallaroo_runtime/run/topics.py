@@ -130,7 +130,7 @@ def kafka_starts(
 
 
 def topic_start(source: KafkaSource, known: Mapping[str, str], reset: str = "") -> TopicStart:
-    """Return the offsets at which reading of one source's topic begins, with the id of the topic and `reset`.
+    """Return the offset at which a gateway begins to read each partition of a topic, and the topic's id.
 
     Args:
         known: As for `kafka_starts`.

@@ -37,7 +37,7 @@ class Attachment:
 
 
 class AttachmentStore:
-    """Decides which driver a gateway or egress serves, and records it. One thread at a time uses this object.
+    """Decides which driver a gateway or egress serves, and records the driver. Only one thread at a time may call.
 
     Args:
         directory: Directory of the service.
@@ -96,7 +96,7 @@ class AttachmentStore:
         return RunError.of(code, service=self.kind, address=self.address, **values)
 
     def save(self, attachment: Attachment) -> None:
-        """Record the driver that is served from now on, so that the record survives a loss of power."""
+        """Record the driver that the service serves from now on. The record survives a loss of power."""
         if attachment == self.attachment:
             return
         config = attachment.config if self._keeps_parts else without_parts(attachment.config)
@@ -108,7 +108,7 @@ class AttachmentStore:
         self.save(replace(self.attachment, store=secrets.token_hex(8)))
 
     def check_look(self, epoch: int) -> None:
-        """Refuse a status call of an earlier driver. Epoch 0 is allowed, because its caller has not attached.
+        """Refuse a status call of an earlier driver. Accept epoch 0: then the caller is not a driver.
 
         Raises:
             RunError: As `check`.

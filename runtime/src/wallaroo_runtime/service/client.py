@@ -88,7 +88,7 @@ class ServiceClient:
         self.metadata = (("authorization", f"Bearer {service.token}"),)
 
     def call(self, method: str, request: Any) -> Any:
-        """Call a method, and repeat the call while the service is away. The method must allow this.
+        """Call a method, and repeat the call while the service is away. The method must allow repeated calls.
 
         Raises:
             RunError: The error that the service answers; R641 if it refuses the token; R642 if it was away for too
@@ -119,7 +119,7 @@ class ServiceClient:
             raise (Away(failure.diagnostics) if is_away else failure) from error
 
     def failure(self, error: grpc.RpcError) -> RunError:
-        """Return the error for a failed call."""
+        """Return the error for a failed call, from the answer of gRPC."""
         kind, address = self.service.kind, self.service.address
         code, details = error.code(), (error.details() or "")[:300]
         findings = findings_of(error)

@@ -17,7 +17,7 @@ SHORT = 500  # limit for the characters of a reason, so that a note fits into on
 
 @dataclass(frozen=True, slots=True)
 class DriverNote:
-    """The record of the latest driver, for commands that show it and for local services, which end after their driver.
+    """The record of the latest driver: commands show it, and local services end after this driver has ended.
 
     Attributes:
         pid: Process of the latest driver; 0 if there was no driver.
@@ -65,7 +65,7 @@ def _write_over(path: Path, note: DriverNote) -> None:
 
 
 class DriverWatch:
-    """Detects that a checkpoint has been without a driver for so long that no other driver is expected.
+    """Detects that a checkpoint has had no driver for so long that no driver is expected to come.
 
     If another driver announces itself, it is watched in place of the earlier driver. Before the first announcement no
     driver counts as gone.

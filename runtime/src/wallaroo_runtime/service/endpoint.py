@@ -24,5 +24,5 @@ class Service:
     store: str = ""
 
     def attached(self, epoch: int, store: str) -> "Service":
-        """Return this service with epoch and store from its answer to the driver that attached."""
+        """Return this service with `epoch` and `store`, from its answer when this process became its driver."""
         return replace(self, epoch=epoch, store=store)

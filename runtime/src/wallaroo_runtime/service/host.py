@@ -128,12 +128,12 @@ class Host(ABC):
             return self.reply(attachment)
 
     def reply(self, attachment: Attachment) -> pb.AttachReply:
-        """Return the answer to a driver that has attached: its epoch, and where the data are."""
+        """Return the answer to a driver that has attached: its number (epoch), and the id and directory of the data."""
         directory = str(self.data) if self.is_local else ""
         return pb.AttachReply(epoch=attachment.epoch, store=self.id(), directory=directory)
 
     def _replace(self, config: Any, before: Config) -> None:
-        """Replace the running gateway or egress by one for `config`. If that fails, start one for `before` again."""
+        """Replace the running gateway or egress by one for `config`; if this fails, by one for `before`."""
         try:
             self._start(config)
         except RunError:
@@ -153,7 +153,7 @@ class Host(ABC):
         self._thread.start()
 
     def _run(self, part: ServicePart) -> None:
-        """Run a gateway or egress. If it fails, set `ended`, so that the process ends and does not serve without it."""
+        """Run a gateway or egress. If it fails, set `ended`, because the process must then end, too."""
         try:
             part.run()
         except (OSError, RunError):
@@ -176,7 +176,7 @@ class Host(ABC):
         return  # most services have no such calls
 
     def close(self) -> None:
-        """End the gateway, which makes its input safe, or the egress, which delivers its output for some seconds.
+        """End the gateway, after its input is safe, or the egress, which first delivers output for some seconds.
 
         After a failure (`ended` is set) the call waits a little, so that the driver can ask for the status: a full disk
         may have no status file.

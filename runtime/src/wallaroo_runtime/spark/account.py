@@ -107,7 +107,7 @@ Slot = tuple[int, int]  # level and partition, which name a task: all its attemp
 
 
 class Balance:
-    """Compares the messages that each task of a micro-batch sent with those that arrived at the other tasks.
+    """Compares, for each task of a micro-batch, the messages that it sent with those that arrived at other tasks.
 
     Args:
         plan: Determines the level that receives each port, and the partition that has each bucket.
@@ -197,7 +197,7 @@ def _not_staged(partition: int, level: int, staged: Counter[int], in_files: Coun
 def _arrived(
     goal: Slot, taker: Account, sent: Taken, attempts: Mapping[Slot, Sequence[Account]], *, slots: Mapping[int, Slot]
 ) -> Iterator[str]:
-    """Yield a text for each task whose number of messages sent to `goal` differs from the number that arrived.
+    """Compare the messages that tasks sent to the task `goal` with those that arrived there. Yield the differences.
 
     Args:
         goal: The task that received the messages.

@@ -61,7 +61,7 @@ class LiveReport:
 
 
 class LiveReports:
-    """Converts the running totals of a query in real-time mode to reports with the counts since the last report.
+    """Converts the totals of a query in real-time mode to reports. A report has the counts since the report before.
 
     Example:
         >>> reports = LiveReports()

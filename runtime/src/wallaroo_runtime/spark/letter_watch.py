@@ -22,7 +22,7 @@ FRAMED = (
 
 @dataclass(frozen=True, slots=True)
 class Notable:
-    """A dead letter that the run reports to the user, with the number of dead letters of its kind so far.
+    """A dead letter that the run reports, with the number of dead letters of this step and code so far.
 
     Attributes:
         count: Number of dead letters of the same step and code in this run, with this one.
@@ -52,7 +52,7 @@ class Notable:
 
     @property
     def hint(self) -> str:
-        """Advice to change the sender's framing if the message begins with its own length; else empty."""
+        """Advice to change the sender's framing, if a message begins with its own length; else an empty text."""
         letter = self.letter
         length, left = int.from_bytes(letter.input[:LENGTH_BYTES], "big"), len(letter.input) - LENGTH_BYTES
         is_payload = "/sources/" in letter.path and not letter.HasField("origin")

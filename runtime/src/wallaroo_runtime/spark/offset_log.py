@@ -61,7 +61,7 @@ class OffsetLog:
         return self._topics[1]
 
     def first_topics(self, sources: Iterable[int]) -> Topics:
-        """Return the offsets at which the query began to read Kafka topics, as far as Spark has recorded them.
+        """Return the offsets at which the query began to read Kafka topics, if Spark has recorded them.
 
         Args:
             sources: Numbers of the sources of Kafka in the query.

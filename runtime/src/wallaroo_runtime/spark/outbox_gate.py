@@ -46,7 +46,7 @@ class OutboxGate:
         self._ended = threading.Event()
 
     def begin(self, batch: int) -> None:
-        """Wait until the outbox has room for the output of a micro-batch, then call `check`."""
+        """Wait until the outbox has room for the output of a micro-batch. Then call `check`."""
         self.batch, self.first = batch, batch if self.first < 0 else self.first
         with self._noting():
             self._wait()

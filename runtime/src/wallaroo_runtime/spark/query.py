@@ -114,7 +114,7 @@ class RunningQuery:
             return bool(context.sc().isStopped())
 
     def await_commit(self) -> None:
-        """Do nothing: a micro-batch never waits for more input. In real-time mode this method ends a batch early."""
+        """Do nothing, since a micro-batch never waits for more input. In real-time mode this ends a batch early."""
 
     def progress(self) -> Progress:
         """Return the offsets, batches and counts that the query has reached."""

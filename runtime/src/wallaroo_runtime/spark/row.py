@@ -69,7 +69,7 @@ def as_object(columns: Sequence[Column]) -> Column:
 
 
 def rows_of(objects: DataFrame, schema: str, what: str) -> DataFrame:
-    """Parse the JSON in the column `value` to rows. It is an object, or an array of objects, in bytes.
+    """Parse the JSON in the column `value`, an object or an array of objects in bytes, to rows.
 
     Args:
         schema: The columns of the rows as DDL.

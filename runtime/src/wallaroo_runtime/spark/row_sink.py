@@ -23,7 +23,7 @@ from wallaroo_runtime.topology.secret import resolved
 
 
 class RowSinks:
-    """Writes the messages staged for Spark's sinks with jobs of Spark, before the rest of a micro-batch is published.
+    """Writes the staged messages for Spark's sinks by jobs of Spark, before a micro-batch's other output is published.
 
     A written micro-batch is recorded and not written again. If a driver dies between writing and recording, the next
     driver writes the micro-batch once more, and the sink gets these rows twice.
@@ -67,7 +67,7 @@ class RowSinks:
                 self._chosen(sink, none)
 
     def write(self, query: str, batch: int, files: Sequence[StagedFile]) -> list[StagedFile]:
-        """Write the files of Spark's sinks, with one Spark action for each sink, and return the files of other sinks.
+        """Write the staged files for Spark's sinks, with one Spark action per sink. Return the other files.
 
         Raises:
             RunError: R674 if a sink does not accept its rows.

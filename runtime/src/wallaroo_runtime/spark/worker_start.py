@@ -198,7 +198,7 @@ def running_in_tasks(session: SparkSession, plan: Plan, specs: Mapping[str, Work
 
 
 def start_foreign(session: SparkSession, topology: Topology, workers: Mapping[str, RunningWorker]) -> None:
-    """Start the workers in languages without an SDK of ours, to find a missing capability before the query starts.
+    """Start the workers in languages without our SDK, to find missing capabilities before the query starts.
 
     Raises:
         RunError: W416 if a worker lacks a capability that a stage needs, or the reason why a worker does not start.
@@ -219,7 +219,7 @@ def _request(session: SparkSession, spec: WorkerSpec, stages: list[Any]) -> dict
 
 
 def _started(session: SparkSession, workers: Mapping[str, RunningWorker]) -> dict[str, str]:
-    """Start the workers on the executors, with one Spark task for each core, and return the targets of the workers."""
+    """Start the workers on the executors, by one Spark task for each core. Return the workers' targets."""
     listed = json.dumps(
         [{"worker": name, "worker_directory": "", "start": worker.request} for name, worker in workers.items()]
     )

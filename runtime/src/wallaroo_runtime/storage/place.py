@@ -19,7 +19,7 @@ DriverOutput: TypeAlias = "Outbox | RemoteOutbox"  # the output as the driver us
 
 @dataclass(frozen=True, slots=True)
 class JournalPlace:
-    """Where a run has a journal: in a directory, or at a gateway that serves it.
+    """The place of a run's journal: a directory, or a gateway that serves the journal.
 
     Attributes:
         directory: Directory of the journal, if tasks and driver read its files.
@@ -39,7 +39,7 @@ class JournalPlace:
 
 @dataclass(frozen=True, slots=True)
 class OutputPlace:
-    """Where a run has its output: in directories that the driver writes, or at an egress.
+    """The place of a run's output: directories that the driver writes, or an egress.
 
     Attributes:
         staging: Directory of staged files.

@@ -72,7 +72,7 @@ def progress_at(offsets: bytes) -> Progress:
 
 
 def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = MappingProxyType({})) -> int:
-    """Return the number of records in Kafka's topics after the end of a micro-batch, from Spark's report of it.
+    """Return the number of records that Kafka's topics have after the end of a micro-batch, from Spark's report.
 
     Args:
         planned: End of the micro-batch that began last; its records count as unread until Spark reports it.
@@ -93,12 +93,12 @@ def unread_records(sources: Iterable[Mapping[str, Any]], planned: Topics = Mappi
 
 
 def read_offset(offset: Any) -> Any:
-    """Return the offset of a source from a report of Spark, where it may be JSON in a JSON text."""
+    """Return the offset of a source from a report of Spark. Spark may write it as a text that contains JSON."""
     return json.loads(offset) if isinstance(offset, str) else offset
 
 
 def _topics(offsets: Iterable[Any]) -> Topics:
-    """Return the offsets of Kafka's topics. If several sources read a partition, their lowest offset counts.
+    """Return the offsets of Kafka's topics. If several sources read a partition, its lowest offset counts.
 
     Example:
         >>> _topics([{"journal": "0f", "offset": 9}, {"clicks": {"0": 7}}, {"clicks": {"0": 5, "1": 2}}])
@@ -114,7 +114,7 @@ def _topics(offsets: Iterable[Any]) -> Topics:
 
 
 def plan_elsewhere(files: Directory, topics: Topics) -> None:
-    """Write a plan of a micro-batch that ends at the offsets `topics`, so that the micro-batch after it begins there.
+    """Write a plan to Spark's checkpoint that ends at the offsets `topics`, so that reading continues there.
 
     If sources go on where records are gone, Spark passes over the records before the offset at which the last
     micro-batch ended. A planned micro-batch keeps the offsets of all other sources, since it may have been published.

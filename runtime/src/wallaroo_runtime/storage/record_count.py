@@ -61,7 +61,7 @@ class RecordCount:
         return cls(directory, counts, counts)
 
     def is_written(self, query: str, batch: int) -> bool:
-        """Return whether sinks have received a micro-batch."""
+        """Return whether Spark's sinks have received a micro-batch."""
         return self.now.query == query and self.now.written >= batch
 
     def write(self, query: str, batch: int) -> None:
@@ -76,7 +76,7 @@ class RecordCount:
         self._store(replace(known, batch=batch, received=known.received + received, sent=known.sent + sent))
 
     def _of(self, query: str) -> Counted:
-        """Return the counts so far. For another query than before, the numbers of micro-batches begin again."""
+        """Return the counts so far. If Spark has begun another query, micro-batches are numbered from 0 again."""
         return self.now if self.now.query == query else replace(self.now, query=query, written=-1, batch=-1)
 
     def _store(self, counted: Counted) -> None:

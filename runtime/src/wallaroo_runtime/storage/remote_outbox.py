@@ -78,7 +78,7 @@ class RemoteOutbox:
 
 
 def staged_message(file: StagedFile) -> pb.StagedFile:
-    """Return the descriptor of a file as a message of the protocol. It has no folder: the egress knows its own."""
+    """Return the descriptor of a staged file as a message of the protocol, without its folder."""
     return pb.StagedFile(
         port=file.port,
         name=Path(file.path).name,
@@ -90,7 +90,7 @@ def staged_message(file: StagedFile) -> pb.StagedFile:
 
 
 def joined(chunks: Iterable[pb.Chunk], client: ServiceClient) -> Iterator[bytes]:
-    """Yield the data of chunks. The chunks of one frame (each but the last says that it continues) are joined.
+    """Yield the frames in chunks (gRPC messages of limited size). A frame may continue in the next chunk.
 
     Raises:
         RunError: R648 if joined data is longer than any frame, or its end is missing.

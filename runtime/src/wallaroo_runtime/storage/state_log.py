@@ -47,7 +47,7 @@ def _whole(entries: Iterable[bytes]) -> Iterator[Frame]:
 
 
 def entries_of(states: Mapping[StateKey, StateValue]) -> Iterator[bytes]:
-    """Yield log entries with these states, one entry for each port and encoding. All states must fit into one frame."""
+    """Return these states as entries of a state log, one for each port and encoding. They must fit into one frame."""
     groups: dict[tuple[int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     for (port, key), (encoding, value) in states.items():
         groups[port, encoding].append((key, value))

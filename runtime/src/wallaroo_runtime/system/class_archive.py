@@ -1,4 +1,4 @@
-"""Keeps the JVM's compiled form of a program's classes in a file that the next JVM maps into its memory.
+"""Keeps the compiled form of a program's Java classes in a file, so that the next JVM starts faster.
 
 Half of the processor time of a start goes into reading and checking classes: a run of Spark without messages took 38.8
 CPU seconds without such a file and 20.4 with it. The first run of a user that has processed messages writes the file
@@ -26,7 +26,7 @@ MAGIC = bytes.fromhex("a8ab0bf0")  # the header is written last, so a file that 
 
 
 def archive_option(program: str, *parts: object) -> str:
-    """Return the option that lets a virtual machine use the class archive, or make it; empty if none can be kept.
+    """Return the option that lets a virtual machine use or make the class archive; empty if no archive can be kept.
 
     The virtual machine compares versions, jars and options by itself, and goes on without a file that does not fit.
 
@@ -81,7 +81,7 @@ class ArchiveWriter:
                 self.descriptors = (take_lock(self.directory / LOCK, UNLOCKED),)
 
     def take(self) -> bool:
-        """Return whether the virtual machine may write the archive: no other one is writing it or has written it."""
+        """Return whether the virtual machine may write the archive: no other process writes it or has written it."""
         if self._archive is None or not self.descriptors:
             return False
         try:

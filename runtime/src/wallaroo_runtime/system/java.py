@@ -1,4 +1,4 @@
-"""Finds the program that starts the Java virtual machine, and has options for short-lived machines."""
+"""Finds the program `java`, and has the options for Java virtual machines that run only for a short time."""
 
 import os
 import shutil

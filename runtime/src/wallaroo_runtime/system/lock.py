@@ -13,7 +13,7 @@ UNLOCKED = fcntl.LOCK_UN  # open the file, but lock it only later, through the d
 
 
 def take_lock(path: Path, how: int = WAIT) -> int:
-    """Lock a directory or a file, which is created if needed, and return the descriptor that has the lock.
+    """Lock a directory or a file, and return the descriptor that has the lock. Create the file if necessary.
 
     Raises:
         BlockingIOError: Another process has the lock, and `how` does not wait.

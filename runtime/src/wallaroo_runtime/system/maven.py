@@ -84,7 +84,7 @@ def fetched_jars(name: str, coordinates: Sequence[str], alone: str = "", waiting
 
 
 def run_maven(directory: Path, goal: str, *options: str, waiting: Waiting = PATIENT) -> str:
-    """Run a goal of the plugin that copies jars, in a directory. Return why that failed, or an empty text."""
+    """Let Maven run a goal of the plugin that copies jars. Return the reason of a failure, or an empty text."""
     maven = shutil.which("mvn")
     if maven is None:
         return "there is no `mvn` on PATH"

@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def dying_with_parent(number: int) -> Callable[[], None]:
-    """Return the `preexec_fn` of a process that must get a signal when the thread that starts it ends."""
+    """Return a `preexec_fn`: its process gets a signal when the thread that started the process ends."""
     parent = os.getpid()
 
     def bind() -> None:

@@ -1,4 +1,4 @@
-"""Writes a document in its canonical form, and hashes its interface, which worker and checkpoint must share."""
+"""Writes a document in canonical form, and hashes its interface: all except workers and addresses."""
 
 import hashlib
 import json
@@ -12,7 +12,7 @@ Json = Mapping[str, Any]
 
 
 def ordered(value: Any, rule: Json) -> Any:
-    """Return a part of a document with the keys of its objects in the order in which the schema lists them."""
+    """Return a part of a document in which the keys of objects are in the order of the schema."""
     rule = resolved(rule)
     if isinstance(value, list):
         return [ordered(item, rule.get("items", {})) for item in value]
@@ -26,7 +26,7 @@ def ordered(value: Any, rule: Json) -> Any:
 
 
 def meant(value: Json, rule: Json) -> Json:
-    """Return the alternative (`oneOf`) of a schema's rule that fits an object's `kind` or keys; else the rule."""
+    """Return the rule for an object: the alternative (`oneOf`) for its `kind` or keys, else the rule itself."""
     for branch in rule.get("oneOf", ()):
         properties = branch.get("properties", {})
         kind = properties.get("kind")

@@ -27,7 +27,7 @@ from wallaroo_runtime.topology.topic import check_topics
 
 
 def check_names(index: Index) -> Iterator[Diagnostic]:
-    """Check that names are in NFC, and that the names of pipelines and workers are unique."""
+    """Check that names are in NFC (Unicode's normal form), and that pipelines and workers have unique names."""
     named: list[tuple[str, str, Any, Part | None]] = [("application", "/name", index.document.get("name"), None)]
     named += [("worker", f"{pointer}/name", worker.get("name"), None) for pointer, worker in index.workers]
     named += [("pipeline", f"{pointer}/name", pipeline.get("name"), None) for pointer, pipeline in index.pipelines]

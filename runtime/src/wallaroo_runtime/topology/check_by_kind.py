@@ -15,7 +15,7 @@ KEYING_KINDS = STATE_KINDS | {"key_by", "collect"}
 
 
 def check_windows(index: Index) -> Iterator[Diagnostic]:
-    """Check that window steps, and no others, have a `window`, use keys of messages, and that slides leave no gap."""
+    """Check that only window steps have a `window`, that they use keys of messages, and that slides leave no gap."""
     for part in index.parts:
         kind, window = part.text("kind"), part.object("window")
         if part.kind != "steps" or not kind:
@@ -43,7 +43,7 @@ def check_windows(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_times(index: Index) -> Iterator[Diagnostic]:
-    """Check that only state computations have visits, timers and a ttl, and that steps of one state use one time.
+    """Check that only state computations have visits, timers and a ttl, and that steps of a state share one time.
 
     The time is that of arrival (`ingest`) or that in the data (`event`).
     """
@@ -74,7 +74,7 @@ def check_times(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_outputs(index: Index) -> Iterator[Diagnostic]:
-    """Check that each output reads one computation or window of the same worker, and that its name is unique there."""
+    """Check that each named output reads one computation or window of its worker, and has a unique name there."""
     parts = {part.path: part for part in index.parts}
     seen: set[tuple[str, str]] = set()
     for part in index.parts:
@@ -98,7 +98,7 @@ def check_outputs(index: Index) -> Iterator[Diagnostic]:
 
 
 def check_components(index: Index) -> Iterator[Diagnostic]:
-    """Check that only steps of libraries name a component, and no step of the first worker (the program itself)."""
+    """Check that only steps of libraries have a `component`, so no step of the first worker, the program itself."""
     program = index.workers[0][1].get("name") if index.workers else None
     for part in index.parts:
         if "component" in part.value and part.kind == "steps" and part.text("worker") == program:

@@ -173,7 +173,7 @@ def _with_defaults(value: Any, rule: Mapping[str, Any]) -> Any:
 
 
 def _named(owner: Mapping[str, Any], place: str) -> str:
-    """Return the name of a pipeline or part; without a valid name, `place`. Missing names are made from the result."""
+    """Return the name of a pipeline or part, or `place` if it has no valid name, to make missing names from it."""
     name = owner.get("name")
     return name if isinstance(name, str) else place
 

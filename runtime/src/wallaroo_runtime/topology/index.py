@@ -1,4 +1,4 @@
-"""Finds the parts of a document, even if its shape is wrong, so that rules can check their meaning."""
+"""Finds the parts of a document, even if the document does not fit the schema, so that rules can check them."""
 
 import unicodedata
 from collections.abc import Iterator, Mapping
@@ -72,7 +72,7 @@ class Index:
         return Diagnostic.of(code, pointer=part.pointer + more, file=file, line=line, **values)
 
     def check_normal(self, part: Part, more: str, what: str, name: object) -> Iterator[Diagnostic]:
-        """Check that a name in a part is in NFC. A name that is no text has no finding: the schema refuses it."""
+        """Check that a name is in NFC (Unicode's normal form). Ignore a name that is no text: the schema refuses it."""
         if isinstance(name, str) and not unicodedata.is_normalized("NFC", name):
             yield self.finding("T210", part, more, what=what, name=shown_json(name), reason=NOT_NORMAL)
 

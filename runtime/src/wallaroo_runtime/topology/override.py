@@ -17,7 +17,7 @@ BROKERS = "WALLAROO_BROKERS"  # the SDKs read the same variable for groups of Go
 
 @dataclass(frozen=True, slots=True)
 class NamedAddress:
-    """HOST:PORT for the source or sink `name`; with an empty name, for the next one that no other address names."""
+    """A HOST:PORT for the source or sink `name`. If `name` is empty, it is for the next one without an address."""
 
     name: str
     host: str
@@ -118,7 +118,7 @@ def override(topology: Topology, inputs: str, outputs: str) -> Topology:
 
 
 def broker_variables(document: Mapping[str, Any]) -> dict[tuple[str, tuple[str, ...]], str]:
-    """Map name and brokers of each source or sink to the environment variable that can replace the brokers.
+    """Return, by name and brokers of each Kafka source or sink, the environment variable that replaces the brokers.
 
     If the application uses one Kafka cluster, all sources and sinks have the same variable. Else each has its own.
     """

@@ -153,7 +153,7 @@ def declare(document: Any) -> Any:
 
 
 def without_secrets(document: Any) -> Any:
-    """Return a document from a checkpoint or a person with references in place of secrets, and remember the secrets.
+    """Replace secrets in a document from a checkpoint or a person by references, and remember the secrets.
 
     The environment overrides these secrets, but not those of `declare`.
     """

@@ -46,10 +46,10 @@ class CallStream(ABC):
 
     @abstractmethod
     def send(self, request: Any) -> None:
-        """Send a request."""
+        """Send a request to the worker."""
 
     def receive(self) -> Any:
-        """Return the next reply.
+        """Return the worker's next reply.
 
         Raises:
             Broken: The worker ended without a reply, and serves again.
@@ -109,7 +109,7 @@ class CallClient(ABC):
         self._retries = 0
 
     def failed(self, failure: pb.Failure) -> None:
-        """Count a failure that the worker reported. Raise its error, unless a repeated call may succeed."""
+        """Count a failure that the worker reported. Raise the reported error, unless a repeated call may succeed."""
         self._retries += 1
         if not failure.retriable or self._retries > RETRY_LIMIT:
             raise remote_error(self.spec.name, failure)
@@ -165,7 +165,7 @@ class WorkerClient(CallClient):
         self._broken, self.suspect = 0, NOBODY
 
     def recover(self, endpoints: Endpoints, cause: grpc.RpcError) -> None:
-        """Wait for the process that replaces the one whose streams broke.
+        """Wait for the new process that replaces an ended process of the worker.
 
         Raises:
             RunError: W406 if the worker has ended too often; W410 if its streams break for another reason.
@@ -250,7 +250,7 @@ class WorkerStream(CallStream):
         return pb.Skip(ordinal=message - 1, code="C509", reason=f"no answer within {seconds} s")
 
     def _ended(self) -> pb.Skip | None:
-        """Return the message that ended the worker, if it is certain: it ended by a fault, or twice at this message."""
+        """Return the message that ended the worker, if a fault of the worker or a second end proves this."""
         ending = ending_of(self._endpoints.connection)
         _, ordinal = ending.at_work.get(self.flight.name, (0, -1)) if ending else (0, -1)
         before, self._worker.suspect = self._worker.suspect, (self._stage, ordinal)
@@ -261,7 +261,7 @@ class WorkerStream(CallStream):
         return pb.Skip(ordinal=ordinal, code="C508", reason=reason) if is_certain else None
 
     def _watch(self) -> None:
-        """Cancel the call if a thread waits for a reply and there was no progress within the deadline."""
+        """Cancel the call if a thread waits for a reply, and no progress was made within the deadline."""
         noted = (0, b"")
         while not self._is_over.wait(self._worker.spec.deadline_ms / 1000):
             seen = (self._turns, self.flight.read_bytes() if self.flight.exists() else b"")

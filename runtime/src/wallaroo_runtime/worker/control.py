@@ -16,7 +16,7 @@ def directory_of(target: str) -> Path | None:
 
 
 def ask(directory: Path, request: Mapping[str, Any], timeout: float) -> dict[str, Any]:
-    """Send one request and return the reply.
+    """Send one request to a supervisor, and return the reply.
 
     `{"op": "wait"}` waits until the worker serves or has failed for good. `{"op": "recover", "generation": g}` waits
     for a process after process g, whose streams broke. `{"op": "kill", "generation": g, "reason": text, "is_excused":

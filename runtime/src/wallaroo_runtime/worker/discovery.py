@@ -62,7 +62,7 @@ def ensure_worker(spec: WorkerSpec, owner: ProcessId | None = None, *, retry: bo
 
 
 def recover_worker(connection: ServingWorker, owner: ProcessId | None = None) -> ServingWorker:
-    """Wait for the process that replaces a process whose streams broke, and return it.
+    """Wait for the new process that replaces an ended process of a worker, and return the new process.
 
     Raises:
         RunError: As `ensure_worker`.

@@ -90,7 +90,7 @@ def is_own(status: int) -> bool:
 
 
 def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str, tuple[int, int]]]:
-    """Return exit status and messages in flight of the process that ended first, of all processes of a worker.
+    """Find the process of a worker that ended first. Return its exit status, and its messages in flight.
 
     A worker may have several processes. If one ends, the worker notes which, and ends the others.
 
@@ -112,7 +112,7 @@ def look_back(directory: Path, process: int, status: int) -> tuple[int, dict[str
 
 
 def at_work(directory: Path, process: int) -> dict[str, tuple[int, int]]:
-    """Return the messages that a worker process was processing, by name of the file in which it noted each message.
+    """Return the messages in flight of a worker process, by the name of the file in which it noted each message.
 
     A message is given by the number of the call in its stream, and by its ordinal in the call. Files whose client has
     ended the stream, or was killed, are removed.

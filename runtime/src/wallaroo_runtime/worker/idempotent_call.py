@@ -145,7 +145,7 @@ class WorkerMaker(IdempotentCalls):
 
 
 class WorkerSplitter(IdempotentCalls):
-    """Lets a worker cut the bytes of a source into messages, with its decoder, and waits while the worker restarts.
+    """Lets a worker cut the bytes of a source into messages by its decoder. Waits while the worker restarts.
 
     Other parameters are those of `IdempotentCalls`.
 

@@ -62,7 +62,7 @@ class RotatingLog:
         self._size = len(note)
 
     def tail(self, lines: int = 20) -> str:
-        """Return the last lines that were printed."""
+        """Return the last lines of the worker's output."""
         return "\n".join(self._tail.decode("utf-8", "replace").splitlines()[-lines:])
 
     def clear_tail(self) -> None:

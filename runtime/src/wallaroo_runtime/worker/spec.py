@@ -103,11 +103,11 @@ class WorkerSpec:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def interpreter(self) -> str:
-        """Return the program that `{python}` stands for."""
+        """Return the interpreter for which `{python}` is written in the command."""
         return self.python or sys.executable
 
     def program(self) -> list[str]:
-        """Return the command with the interpreter for `{python}`, which imports nothing from the worker's directory."""
+        """Return the command with an interpreter for `{python}`. It imports nothing from the worker's directory."""
         first, *rest = self.command
         if first != PYTHON_PLACEHOLDER:
             return [first, *rest]

@@ -1,4 +1,4 @@
-"""Adds up the numbers of messages at sources, steps and sinks, and of keys in visits, over calls and tasks."""
+"""Adds up counts over calls and tasks: of messages at sources, steps and sinks, and of keys in visits."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -117,7 +117,8 @@ func (s *Server) data(answer http.ResponseWriter, request *http.Request) {
 	}
 }
 
-// at returns the processor or view whose number is in the path of a request. has is false if there is none.
+// at returns the processor or view whose number is in the path of a request. If there is none, the second result is
+// false.
 func at[T any](s *Server, all *[]T, request *http.Request) (found T, has bool) {
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()

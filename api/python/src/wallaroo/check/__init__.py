@@ -1,1 +1,1 @@
-"""Checks of a declaration: names and addresses, states that cannot be saved, and objects that keep data."""
+"""Checks of a program's declarations: names, addresses, states that cannot be saved, objects that keep data."""

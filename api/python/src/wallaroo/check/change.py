@@ -29,7 +29,7 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """A place in the source that assigns a value to a target (binds it), or changes the content of the target's object.
+    """A place in the source that assigns a new value to a target, or changes the content of the target's object.
 
     Attributes:
         target: Expression that is bound or filled.
@@ -43,17 +43,17 @@ class SourceChange:
 
     @property
     def is_content(self) -> bool:
-        """Whether the change is in the content of the target; if not, the target itself is bound again."""
+        """Whether the content of the target's object changes. If not, a new value is assigned to the target."""
         return isinstance(self.statement, ast.Call) and not isinstance(self.statement.func, ast.Name)
 
     def gives(self, nodes: Iterable[ast.AST]) -> bool:
-        """Return whether the change is a call such as `d.pop(k)`, and the code (`nodes`) uses its result."""
+        """Return whether the change is a call such as `d.pop(k)` whose result the code `nodes` uses."""
         method = getattr(getattr(self.statement, "func", None), "attr", "")
         alone = (isinstance(node, ast.Expr) and node.value is self.statement for node in nodes)
         return self.is_content and method in _GIVING and not any(alone)
 
     def chain(self) -> tuple[ast.expr, list[str]]:
-        """Return the root of the target and the attributes after it, e.g. `self` and `["a", "b"]` for `self.a[0].b`."""
+        """Return root and attributes of the target, e.g. `self` and `["a", "b"]` for `self.a[0].b`."""
         root, names = self.target, list[str]()
         while isinstance(root, (ast.Attribute, ast.Subscript)):
             names += [root.attr] if isinstance(root, ast.Attribute) else []
@@ -62,13 +62,13 @@ class SourceChange:
 
     @property
     def changed(self) -> list[str]:
-        """Attributes of the target whose objects change: `a` for `self.a.b = 1`, `a` and `b` for `self.a.b.pop()`."""
+        """The attributes whose objects change: `a` for `self.a.b = 1`, but `a` and `b` for `self.a.b.pop()`."""
         is_bound = isinstance(self.target, ast.Attribute) and not self.is_content
         return self.chain()[1][: -1 if is_bound and not isinstance(self.statement, ast.AugAssign) else None]
 
 
 def changes(tree: ast.AST) -> Iterator[SourceChange]:
-    """Yield all places in `tree` that assign a value or change an object, also `setattr` with a literal name."""
+    """Yield all places in `tree` that assign a value or change an object, e.g. by `setattr` with a literal name."""
     known: dict[int, tuple[ast.expr | None, ast.AST]] = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.Assign, ast.AnnAssign)):
@@ -87,7 +87,7 @@ def changes(tree: ast.AST) -> Iterator[SourceChange]:
 
 
 def changed_attributes(functions: Iterable[Callable[..., Any]], *, of_first: bool = False) -> set[str]:
-    """Return the names of attributes whose objects `functions` change: directly, by an alias, or by e.g. `heappush`.
+    """Return the attributes whose objects `functions` change, also by an alias of the object or by e.g. `heappush`.
 
     Args:
         functions: Functions of the user.
@@ -133,7 +133,7 @@ def slots_of(cls: type) -> tuple[str, ...]:
 
 
 def scopes(function: Callable[..., Any]) -> list[Any]:
-    """Return a list with the syntax tree of a function. Without source the list is empty.
+    """Return the syntax tree of a function in a list; an empty list if its source is not known.
 
     For a lambda the list has all lambdas of its statement, because the source does not show which of them it is.
     """
@@ -152,7 +152,7 @@ def scopes(function: Callable[..., Any]) -> list[Any]:
 
 
 def outside(function: Callable[..., Any], own: type, *, gets_class: bool = False) -> Iterator[tuple[str, Outside]]:
-    """Yield each variable of a module, closure or class in which a function keeps values, and how (see `Outside`).
+    """Yield each variable outside of a function in which the function keeps values, and how (see `Outside`).
 
     Args:
         function: Function of the user.
@@ -210,7 +210,7 @@ def variables(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return the parameters with a container as default value. All calls of a process share the container."""
+    """Return the parameters whose default value is a container, which all calls of a process share."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -219,7 +219,7 @@ def _defaults(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _paired(target: ast.expr, value: ast.expr | None) -> list[tuple[ast.expr, ast.expr | None]]:
-    """Split an assignment like `a, b = 1, 2` into pairs of target and value; an unknown value is None."""
+    """Split an assignment like `a, b = 1, 2` into pairs of target and value. A value that is not known is None."""
     parts: list[ast.expr] | None = getattr(target, "elts", None)
     if parts is None:
         return [(target, value)]

@@ -1,4 +1,4 @@
-"""Checks names, addresses and keys, and chooses the time of steps. The runtime checks the application as a whole."""
+"""Checks names, addresses and keys, and chooses the time of steps. The runtime checks the whole application."""
 
 import re
 import unicodedata
@@ -47,7 +47,7 @@ def policy(place: Place, value: Any) -> str:
 
 
 def choice(place: Place, parameter: str, value: Any, known: Sequence[str]) -> str:
-    """Return a value that is one of the known texts, or an empty text for None; record T207 for other values."""
+    """Return `value` if it is one of the known texts, or an empty text for None. Record T207 for other values."""
     if value is None or value in known:
         return value or ""
     names = " or ".join(f'"{name}"' for name in known)

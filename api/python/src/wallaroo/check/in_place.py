@@ -1,4 +1,4 @@
-"""Finds immutable states, and functions that assign a new value to their state parameter, which has no effect."""
+"""Finds states that cannot change, and functions that assign a new state to their parameter, which has no effect."""
 
 import dataclasses
 import dis
@@ -50,7 +50,7 @@ def is_fixed(value: Any) -> bool:
 
 
 def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[..., Any]:
-    """Return a function that fails if the user's function assigns a new state to its parameter instead of changing it.
+    """Return a function that fails if the user's function assigns a new state to its parameter.
 
     A function without such assignments is returned unchanged.
 
@@ -99,7 +99,7 @@ def guarded(run: Callable[..., Any], position: int, state: Any) -> Callable[...,
 
 
 def check_returned(returned: Any, accumulator: Any) -> None:
-    """Check the value that an aggregation's `update` returned: it is ignored, so a new accumulator would be lost.
+    """Refuse a new accumulator as the result of an aggregation's `update`, since results of `update` are ignored.
 
     Raises:
         NotInPlaceError: The value is a new accumulator, or only a promise (e.g. a coroutine).
@@ -112,7 +112,7 @@ def check_returned(returned: Any, accumulator: Any) -> None:
 
 
 def is_state(persist: Any, state: Any) -> bool:
-    """Return whether a state computation has returned a state in the place of `persist` (True or False)."""
+    """Return whether a state computation has returned a state where `persist` (True or False) is expected."""
     return persist is state or type(persist) is type(state)
 
 
@@ -144,7 +144,7 @@ def _innermost(function: Any) -> Any:
 
 
 def _wrapped(run: Callable[..., Any], position: int) -> Iterator[tuple[CodeType, str]]:
-    """Yield the user's function and all functions that it wraps: the code of each, and its name for the state.
+    """Yield code of the user's function, and of all functions that it wraps, each with its parameter for the state.
 
     A decorator has the wrapped function in a closure, an object has it in an attribute, a lambda in its module.
     """
@@ -182,7 +182,7 @@ def _parameters(run: Callable[..., Any]) -> list[str]:
 
 
 def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
-    """Yield a bool for each assignment to the state's parameter, `name`: may the assignment lose the state?"""
+    """Yield a bool for each assignment to `name`, the parameter of the state: can the assignment lose the state?"""
     before = ""
     for each in dis.get_instructions(code):
         names = each.argval if isinstance(each.argval, tuple) else (each.argval,)
@@ -197,7 +197,7 @@ def _bindings(code: CodeType, name: str, state: Any) -> Iterator[bool]:
 
 
 def _is_lost(bound: Any, before: Any) -> bool:
-    """Return whether the value that user code assigned is a new state (it would be lost), not a part of the old one."""
+    """Return whether an assigned value is a new state (which would be lost), and not a part of the old state."""
     if not isinstance(bound, type(before)) and not isinstance(before, type(bound)):
         return False
     parts = [*getattr(before, "__dict__", {}).values()]

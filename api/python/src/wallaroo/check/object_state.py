@@ -22,7 +22,7 @@ _VALUES = (str, bytes, int, float, complex, bool, type(None), type, range)
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Says whether the object of a computation keeps data from one message to the next; the result of `kept_by`.
+    """The answer of `kept_by`: whether the object of a computation keeps data from one message to the next.
 
     Attributes:
         where: Name of an attribute or variable that keeps data, for messages; empty if the object keeps no data.
@@ -61,7 +61,7 @@ def kept_by(computation: Any) -> Kept:
 
 
 def state_builder(computation: Any, builder: Any) -> Callable[[], Any]:
-    """Return the function that makes new states if a step's object is its state: the class, or a copy of the object."""
+    """Return the function that makes new states if the step's object is the state: the class, or a copying function."""
     return builder if isinstance(builder, type) else lambda: copy.deepcopy(computation)
 
 
@@ -81,7 +81,7 @@ def free_name(step: str, taken: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ObjectStep:
-    """A state computation whose state is the user's object: it calls a method of this object for each message.
+    """A state computation whose state is the user's object. For each message, a method of the object is called.
 
     Attributes:
         where: Name of the attribute in which the object keeps data, for messages.
@@ -96,7 +96,7 @@ class ObjectStep:
 
 
 def assignments(cls: type) -> Iterator[tuple[str, bool]]:
-    """Yield the attributes and variables that methods of a class assign, each with True if the object has it."""
+    """Yield the attributes and variables that methods of a class assign, each with True if it is in the object."""
     for function, gets_class in functions_of(cls):
         if function.__name__ == "__init__":
             continue

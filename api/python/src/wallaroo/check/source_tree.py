@@ -13,7 +13,7 @@ _TREES: WeakKeyDictionary[type, ast.Module] = WeakKeyDictionary()
 
 
 def source_tree(owner: Any) -> ast.Module:
-    """Return the parsed source of a class or function, without the compiler's warnings, which were shown before.
+    """Return the parsed source of a class or function. Suppress warnings, which the compiler has shown before.
 
     Raises:
         OSError: There is no source, e.g. for a class made at run time.

@@ -1,4 +1,4 @@
-"""Checks the states that a program makes: they must be mutable, and keys must not share objects."""
+"""Checks the states that a program makes: they must be mutable, and states of two keys must not share objects."""
 
 import copy
 import inspect
@@ -25,7 +25,7 @@ _OBJECT = "an object that can change, e.g. of a class, a dict or a list"
 
 
 def check_state(place: Place, call: ComponentMethods, state: State) -> None:
-    """Add findings about a state that cannot work. Make the functions of `call` fail if they lose the state.
+    """Add findings about a state that cannot work. Let the functions in `call` fail if they lose the state.
 
     The check makes two states, which must share no object.
 
@@ -73,7 +73,7 @@ def check_state(place: Place, call: ComponentMethods, state: State) -> None:
 
 
 def _is_lost(state: Any) -> bool:
-    """Return whether the state's class defines how it is pickled, and the pickle loses all attributes of the state."""
+    """Return whether the pickle of a state loses all its attributes, because the class defines how it is pickled."""
     own = ("__getstate__", "__reduce__", "__reduce_ex__")
     if not any(name in vars(each) for name in own for each in type(state).__mro__ if _is_of_user(each)):
         return False
@@ -89,7 +89,7 @@ def _is_lost(state: Any) -> bool:
 
 
 def _guarded_by_name(run: Callable[..., Any], functions: str, position: int, first: Any) -> Callable[..., Any]:
-    """Wrap functions of visits or timers with `guarded`: one for each name, or `run` if it serves all names."""
+    """Wrap the functions of visits or timers with `guarded`. If one function serves all names, wrap this one."""
     by_name = getattr(getattr(run, "__self__", None), functions, None)
     if not isinstance(by_name, dict):
         return guarded(run, position, first)
@@ -111,7 +111,7 @@ def _refuse(place: Place, call: ComponentMethods, state: State, first: Any) -> N
 
 
 def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) -> Iterator[str]:
-    """Yield the objects that states share and that user code certainly changes. Other shared objects are copied."""
+    """Yield the objects that two states share, if user code certainly changes them. The other ones are copied."""
     cls = type(first)
     if hasattr(first, "__dict__") and first.__dict__ is other.__dict__:
         yield "self.__dict__"
@@ -136,7 +136,7 @@ def _shared(state: State, first: Any, other: Any, function: Callable[..., Any]) 
 
 
 def _separated(state: State) -> Iterator[str]:
-    """Let `state.build` return deep copies, so that states share no objects. Yield objects that are still shared."""
+    """Let `state.build` return deep copies, so that states share no objects. Yield those that they share even then."""
     build = state.build
     state.build = lambda: copy.deepcopy(build())
     try:
@@ -162,7 +162,7 @@ def _is_of_user(cls: type) -> bool:
 
 
 def _is_kept(value: Any, is_changed: bool) -> bool:
-    """Return whether user code certainly changes an object that states share. Unchanged objects count as constants."""
+    """Return whether user code certainly changes an object that states share. If not, the object is a constant."""
     if isinstance(value, CONTAINERS):
         return is_changed or not value
     if isinstance(value, Iterator):

@@ -15,7 +15,7 @@ POLICIES = (DEAD_LETTER, "fail")
 
 @dataclass(frozen=True, slots=True)
 class RemoteComponent:
-    """A computation of another program, to be passed to `to`: that program runs it as a step of this application.
+    """A computation of another program. If it is passed to `to`, that program runs it as a step of this application.
 
     Attributes:
         worker: Name of the worker that hosts it.
@@ -53,7 +53,7 @@ class Component:
 
 @dataclass(slots=True)
 class Generator:
-    """The functions of a generator: each message is made from the previous one, and None ends the messages."""
+    """The functions of a generator, which makes each message from the previous one, and returns None at the end."""
 
     initial_value: Callable[[], Any]
     apply: Callable[[Any], Any]
@@ -91,7 +91,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ExpiringPart:
-    """What the time to live removes from a state, while the rest stays, e.g. the value of Goka's group table.
+    """The part of a state that the time to live removes, e.g. the value in a Goka table. The rest of the state stays.
 
     The step's visitor runs with an empty name, and removes the part.
 
@@ -209,11 +209,11 @@ class Pipeline:
 
     @property
     def last(self) -> str:
-        """Name of the last step. Without steps the last source's name, and without sources the pipeline's own name."""
+        """Name of the last step; without steps, of the last source; without sources, of the pipeline."""
         return [self.name, *(each.name for each in self.sources), *(each.name for each in self.steps)][-1]
 
     def name_apart(self) -> None:
-        """Rename sinks that share the pipeline's name: Kafka sinks get the names of their topics, others a number."""
+        """Rename sinks that have the pipeline's name: add a number, but give a Kafka sink the name of its topic."""
         same = [sink for sink in self.sinks if sink.name == self.name]
         for sink in same if len(same) > 1 else ():
             sink.name = sink.fields.get("topic", sink.name)
@@ -252,7 +252,7 @@ class Application:
             pipeline.name_apart()
 
     def programs(self) -> dict[str, str]:
-        """Return the other programs that run steps: the file or package of each, by the name of its worker."""
+        """Return the file or package of each other program that runs steps, by the name of its worker."""
         steps = (step for pipeline in self.pipelines for step in pipeline.steps)
         return {step.remote.worker: step.remote.target for step in steps if step.remote is not None}
 

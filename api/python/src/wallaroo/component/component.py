@@ -34,7 +34,7 @@ _NOT_DECORATED = {
 
 @dataclass(slots=True)
 class ComponentMethods:
-    """The methods with which a worker calls a computation, and the computation's outputs, visits and timers."""
+    """The methods with which a worker calls a computation, and the names of its outputs, visits and timers."""
 
     kind: str
     name: str
@@ -75,7 +75,7 @@ def instance(place: Place, parameter: str, value: Any, decorator: str, expected:
 
 
 def _plain(place: Place, parameter: str, function: Any, decorator: str) -> None:
-    """Add the finding (T207) that a function is not decorated. The remedy depends on the kind of function."""
+    """Add the finding (T207) that a function is not decorated, with a remedy for this kind of function."""
     fix, expected = f"decorate it with {decorator}", "a decorated one"
     if getattr(function, "__name__", "") == "<lambda>":
         fix = f"write a function with `def` in its place, and decorate that with {decorator}"
@@ -213,7 +213,7 @@ def _names(component: Any, attribute: str) -> tuple[str, ...]:
 
 
 def other_api(place: Place, parameter: str, component: Any, actual: str, expected: str, *, fix: str) -> None:
-    """Add the finding (T207) that a computation is for another API of Wallaroo: for `actual`, not for `expected`."""
+    """Add the finding (T207) that a computation is for the API `actual` of Wallaroo, but `expected` is needed."""
     place.add(
         "T207", declared_at(component), method=place.method, parameter=parameter, fix=fix,
         actual=f"{_name(component)}, made for {actual}", expected=f"one for {expected}",

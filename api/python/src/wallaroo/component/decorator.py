@@ -312,7 +312,7 @@ def decoder(header_length: Any = None, length_fmt: Any = None, *, event_time: Ev
 
 
 def _shown(value: Any) -> str:
-    """Return a wrong value as text: a function by its name, since a decorator without brackets gets the function."""
+    """Return a wrong value as text; a function by its name, since a decorator without brackets gets the function."""
     return f"the function {value.__name__}" if inspect.isroutine(value) else shown(value)
 
 

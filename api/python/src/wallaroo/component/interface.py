@@ -112,7 +112,7 @@ class CutsLines(Decodes, Protocol):
 
     @property
     def framing(self) -> str:
-        """The text "newline", by which the source knows that it reads lines."""
+        """The text "newline". By this attribute the source knows that payloads are lines."""
 
 
 # These types include decorated functions, whose methods have the parameters of the function.

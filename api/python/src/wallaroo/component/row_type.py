@@ -54,7 +54,7 @@ class MisfitError(ValueError):
 
     @classmethod
     def within(cls, name: str, error: Exception) -> "MisfitError":
-        """Return the error with the name of a column in front of its path: the wrong value is inside of this column."""
+        """Return the error for the column that contains the wrong value: with the column's name before the path."""
         if isinstance(error, cls):
             dot = "." if error.path and error.path[0] != "[" else ""
             return cls(error.reason, f"{name}{dot}{error.path}")
@@ -100,7 +100,7 @@ def type_of(annotation: Any) -> ColumnType:
 
 
 def _parts(annotation: Any) -> tuple[Any, str]:
-    """Return the parts of `Annotated[TYPE, "SPARK'S TYPE"]`; for other annotations the annotation and an empty text."""
+    """Split `Annotated[TYPE, "SPARK'S TYPE"]` into its parts. For other annotations the second part is empty."""
     if get_origin(annotation) is not Annotated:
         return annotation, ""
     inner, *extra = get_args(annotation)
@@ -189,7 +189,7 @@ def _nullable(convert: Convert) -> Convert:
 def _collection(
     sql: str, kinds: tuple[type, ...], made: Callable[[Convert, Any], Any], item: ColumnType, optional: str
 ) -> ColumnType:
-    """Return the type of a list or dict. Errors about None items recommend `optional`, an annotation for these."""
+    """Return the type of a list or dict. If an item is None, the error recommends `optional`, a suitable annotation."""
 
     def each(convert: Convert) -> Convert:
         def converted(value: Any) -> Any:
@@ -214,7 +214,7 @@ def _mapped(convert: Convert, items: Any) -> dict[str, Any]:
 
 
 def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> ValueError:
-    """Return the error of the first item of a list or dict that does not fit; `error` if all fit (a key is wrong)."""
+    """Return the error of the first item of a list or dict that does not fit; `error` if all items fit."""
     for key, item in items.items() if isinstance(items, dict) else enumerate(items):
         try:
             convert(item)

@@ -1,4 +1,4 @@
-"""Checks that user functions can be called with their arguments, and that a call returns a result at once."""
+"""Checks that user functions take the arguments of their calls, and return results and not promises."""
 
 import functools
 import inspect
@@ -67,7 +67,7 @@ def call_finding(
 
 
 def target_of(function: Any) -> Any:
-    """Return the function that a call finally runs: without partials, caches, methods and callable objects."""
+    """Return the function that finally runs in a call: unwrap partials, caches, methods and callable objects."""
     while True:
         if isinstance(function, functools.partial):
             function = function.func
@@ -88,7 +88,7 @@ def target_of(function: Any) -> Any:
 
 
 def takes(function: object, parameter: str) -> bool:
-    """Return whether a function has a parameter of this name: `timers` is passed only to functions that have it.
+    """Return whether a function has a parameter of this name, e.g. `timers`, which only such functions get.
 
     Example:
         >>> takes(lambda key, accumulator, bounds=None: key, "bounds"), takes(lambda key, accumulator: key, "bounds")

@@ -72,7 +72,7 @@ class BaseWrapped(Generic[P, R]):
     def __call__(self, *arguments: P.args, **keywords: P.kwargs) -> R: ...
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
-        """Run the function. Without arguments return this object."""
+        """Run the function with these arguments. If there are none, return this object."""
         return self.function(*arguments, **keywords) if arguments or keywords else self
 
     def __reduce__(self) -> Any:
@@ -125,7 +125,7 @@ class Computation(WithOutputs[P, R]):
 
 
 class ComputationMulti(WithOutputs[P, R]):
-    """Returns any number of messages for each message; made by `computation_multi`, parameters as for `Computation`.
+    """A computation with any number of output messages; made by `computation_multi`, parameters as for `Computation`.
 
     Example:
         >>> split = ComputationMulti(str.split, "split")

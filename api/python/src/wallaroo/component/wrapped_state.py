@@ -12,7 +12,7 @@ from wallaroo.message.output import collected
 
 
 class _WithState(WithOutputs[P, R], Generic[P, R, C]):
-    """A decorated state computation: the common part of both kinds.
+    """A decorated state computation: the base class of `StateComputation` and `StateComputationMulti`.
 
     Attributes:
         state_class: The class that the decorator got; None if the pipeline names it (Wallaroo 0.4 and 0.5).
@@ -114,7 +114,7 @@ TIMER = ("key", "state", "time")  # names of the arguments of a timer's callback
 
 
 def with_timers(run: Callable[..., Any], *, has_them: bool) -> Callable[..., Any]:
-    """Return a timer's callback that takes `timers` as its last argument; wrap a function that does not take it."""
+    """Return a timer's callback that takes `timers` as its last argument. If `run` does not take it, wrap `run`."""
     return run if has_them else lambda *arguments: run(*arguments[:-1])
 
 

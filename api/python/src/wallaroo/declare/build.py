@@ -62,7 +62,7 @@ def build_application(
 
 
 class _Build(Declaration):
-    """One call of `build_application`: it collects the parts of the application, and findings about them."""
+    """One call of `build_application`: collects the parts of the application, and the findings about these parts."""
 
     def __init__(self, name: Any, on_error: str | None) -> None:
         super().__init__()
@@ -161,7 +161,7 @@ class _Build(Declaration):
             self._computation(place, node, inputs, policy)
 
     def _output(self, place: Place, node: PipelineNode) -> None:
-        """Check that a computation declares the output that a call of `output` names.
+        """Check that the computation before a call of `output` declares an output of this name.
 
         The step of the output was added with the step of the computation.
         """

@@ -189,7 +189,7 @@ class ApplicationBuilder:
         state_builder: StateOf[S] | None = None,
         on_error: str | None = None,
     ) -> "ApplicationBuilder":
-        """Add a step as `to_state_partition` does, for keys from 0 to 2**64-1. Source: Wallaroo 0.1 to 0.4."""
+        """Add a step like `to_state_partition`, for programs of Wallaroo 0.1 to 0.4. Keys are 0 to 2**64-1."""
         builder = state_class if state_builder is None else state_builder
         rule = (partition_function, partition_keys, unknown_keys)
         return self._to_state("to_state_partition_u64", computation, builder, state_name, rule, on_error)
@@ -313,7 +313,7 @@ class ApplicationBuilder:
         return self
 
     def _object_state(self, place: Place, value: Any, call: component.ComponentMethods) -> State | None:
-        """If the object of a computation keeps data, return it as a state, and adapt `call` to this; else return None.
+        """If the object of a computation keeps data, make it a state, and change `call` to use it; else return None.
 
         The object itself is the state, as in Wallaroo 0.1 (`wallaroo.check.object_state`).
         """
@@ -392,7 +392,7 @@ class ApplicationBuilder:
         return self
 
     def _inputs(self, pipeline: Pipeline) -> tuple[str, ...]:
-        """Return the paths of the next part's inputs: the previous part, or the output with which a branch begins."""
+        """Return the paths of the next part's inputs: the part before, or for a branch the output where it begins."""
         branch, self._branch = self._branch, ""
         last: list[Any] = [*pipeline.sources, *(step for step in pipeline.steps if step.kind != "output")]
         return (branch or (last[-1].path if last else f"{pipeline.number}/sources/0"),)

@@ -28,7 +28,7 @@ class Declaration:
     connectors: dict[str, Any] = field(default_factory=dict)
 
     def note(self, path: str, value: object, location: Location | None = None) -> None:
-        """Record the function or class of a part and its place in the program, for the topology document.
+        """Record a part's function or class, and its place in the program, for the topology document.
 
         A `WholeRecord`, which belongs to the SDK, gets the place `location`.
         """

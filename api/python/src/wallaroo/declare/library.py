@@ -1,4 +1,4 @@
-"""Computations that one program offers, and that run as steps of another program's application, in any language."""
+"""Computations that one program offers, so that another program, in any language, uses them as its steps."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -205,7 +205,7 @@ def build_library(offers: Sequence[Offer]) -> Library:
 
 
 def declare_codecs(pipelines: Iterable[Pipeline]) -> list[Diagnostic]:
-    """Set the codec of each source and step whose messages go to another program: its codec for input.
+    """For messages that go to another program, give their sources and steps the codec that this program reads.
 
     This is done once all pipelines are declared. The result has a finding (T261) for each source or step whose messages
     would need two codecs.

@@ -34,7 +34,7 @@ class PipelineNode:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One call of `merge`, with the last nodes of the two pipelines."""
+    """One call of `merge`, with the last nodes of both pipelines."""
 
     location: Location
     left: tuple[PipelineNode, ...]

@@ -88,7 +88,7 @@ def closest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean "x"?` if a known name is similar to `name`, else an empty text."""
+    """Return `; did you mean "x"?` if a known name `x` is similar to `name`, else an empty text."""
     close = closest(name, known)
     return f'; did you mean "{close}"?' if close else ""
 

@@ -1,4 +1,4 @@
-"""The exception for wrong declarations, and `Place`: a call that declares a part, to which checks add findings."""
+"""The exception for wrong declarations, and `Place`: a call of the program about which checks record findings."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +22,7 @@ class WallarooParameterError(DiagnosticError):
 
 @dataclass(slots=True)
 class Place:
-    """A call in the user's program that declares a part, e.g. `to`. Checks of the call add their findings here.
+    """A call in the user's program that declares a part, e.g. `to`. Findings about the call are added here.
 
     Attributes:
         method: Name of the called method.
@@ -37,13 +37,13 @@ class Place:
     findings: list[Diagnostic]
 
     def add(self, code: str, location: Location | None = None, *, remedy: str = "", **values: Any) -> None:
-        """Record a finding at `location`; if it is unknown, at this place. `remedy` replaces the catalogue's text."""
+        """Record a finding at `location`; without one, at this call. `remedy` replaces the catalogue's remedy."""
         at = (location if location and location.file else self.location).shown()
         finding = Diagnostic.of(code, pointer=self.pointer, file=at.file, line=at.line, **values)
         self.findings.append(replace(finding, fix=remedy or finding.fix))
 
     def take(self, finding: Diagnostic) -> None:
-        """Record a finding that has no place in the topology document yet: it gets this place."""
+        """Record a finding that has no place in the topology document yet. It gets the place of this call."""
         self.findings.append(replace(finding, pointer=self.pointer))
 
     def wrong(self, parameter: str, actual: str, expected: str, *, fix: str = "") -> None:

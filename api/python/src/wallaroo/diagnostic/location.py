@@ -1,4 +1,4 @@
-"""Finds places in user code, of declarations, calls and errors, and makes tracebacks with only the user's frames."""
+"""Finds the places of declarations, calls and errors in user code, and makes tracebacks of user code only."""
 
 import builtins
 import inspect
@@ -56,7 +56,7 @@ def declared_at(component: object) -> Location:
 
 
 def _class_line(cls: type, file: str) -> int:
-    """Return the line of a class, cached while its file is unchanged: to find it, Python parses the whole module."""
+    """Return the line of a class. Cache it while the file is unchanged, since Python parses the whole file for it."""
     try:
         status = os.stat(file)
     except OSError:  # e.g. in an archive
@@ -93,7 +93,7 @@ def called_from() -> Location:
 
 
 def raised_at(error: BaseException) -> Location:
-    """Return the innermost place in user code that an exception passed through, if possible not in Python's library."""
+    """Return the innermost place in user code that an exception passed through; Python's library is the last choice."""
     if isinstance(error, SyntaxError) and error.filename:
         return Location(os.path.abspath(error.filename), error.lineno or 0)
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is_ours(frame.filename)]
@@ -124,7 +124,7 @@ def one_line(error: BaseException) -> str:
 
 
 def hint_of(error: BaseException) -> str:
-    """Return `; did you mean NAME?` for a misspelt name or attribute, a hint for a relative import, or an empty text.
+    """Return `; did you mean NAME?` for a misspelt name, a hint for a relative import, or else an empty text.
 
     Python adds such hints only on its own console, and to exceptions printed by other code only since 3.12.
     """

@@ -64,7 +64,7 @@ def emit_to_file(app: str, file: str, default_args: Sequence[str] = ()) -> None:
 
 
 def leave(status: int) -> NoReturn:
-    """End this process. Python's usual exit waits for all threads, and one may run user code that never returns."""
+    """End this process without waiting for its threads, since one may run user code that never returns."""
     for stream in (sys.stdout, sys.stderr):
         with suppress(ValueError):  # user code has closed it
             stream.flush()

@@ -1,4 +1,4 @@
-"""Starts a module as `python -m` does, but never imports from the current directory, which others may write to.
+"""Starts a module as `python -m` does. Imports nothing from the current directory, to which others may write.
 
 `python -P` does the same since Python 3.11. Its environment variable would also affect processes that programs start.
 """

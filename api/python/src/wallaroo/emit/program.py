@@ -231,7 +231,7 @@ def _serializer(module: ModuleType) -> Serializer:
 
 
 def _check_objects(application: Application) -> None:
-    """Refuse steps whose object is their state, for modules with their own `serialize`: it may not know the objects."""
+    """Refuse steps whose object is the state, if the module has its own `serialize`, which may not know the object."""
     steps = [(step, step.run) for step in application.nodes() if isinstance(step, Step)]
     findings = [
         Diagnostic.of(

@@ -33,7 +33,7 @@ _CLOSED = (str, bytes, bytearray, range)  # collections that cannot contain obje
 
 
 def state_shape(maker: Any, serializer: Serializer, is_own: Callable[[str], bool]) -> dict[str, str] | None:
-    """Return the types of a state's fields by path; None if they cannot be known.
+    """Return the type of each field of a state, by the field's path; None if the types cannot be known.
 
     Args:
         maker: Makes the state: a class, a function, or an object with `build`.
@@ -75,7 +75,7 @@ def _short(text: str) -> str:
 
 
 def codec_text(codec: Any) -> str:
-    """Return the text for a codec of Goka in a shape. `?` marks a codec of the program: it may fail on old states."""
+    """Return a codec of Goka as text for a shape. `?` marks a codec of the program: it may fail on old states."""
     kind = type(codec)
     return kind.__name__ if kind.__module__.startswith("wallaroo.") else named(kind) + UNSURE
 
@@ -86,7 +86,7 @@ def named(cls: type) -> str:
 
 
 def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[str, str]]:
-    """Yield each class of the program with its shape, for states that may contain objects of any class."""
+    """Yield name and shape of each class of the program, for states that may contain objects of any class."""
     for name, module in sorted(sys.modules.items()):
         if not is_own(name):
             continue
@@ -105,7 +105,7 @@ def _own_classes(is_own: Callable[[str], bool], root: type) -> Iterator[tuple[st
 
 @dataclass(slots=True)
 class _Shaper:
-    """Makes the shape of a state: texts that describe types, and the fields of the program's classes by path.
+    """Makes the shape of a state: the type of the state, and the types of the fields of the program's classes by path.
 
     Attributes:
         is_open: Whether a part of the state may be or contain any object.
@@ -120,7 +120,7 @@ class _Shaper:
     root: type = object
 
     def of_maker(self, maker: Any) -> str | None:
-        """Return the text for the type of object that `maker` makes: a class, a function, or an object with `build`."""
+        """Return as text the type of the objects that `maker` makes: a class, a function, or an object with `build`."""
         if isinstance(maker, type) and not callable(vars(maker).get("build")):
             return self.text(maker, "")
         inner = getattr(maker, "state_class", None)  # e.g. `maker` is a StateBuilder
@@ -139,7 +139,7 @@ class _Shaper:
         return texts.pop() if len(texts) == 1 else None
 
     def text(self, hint: Any, path: str) -> str:
-        """Return the text for a type or an annotation. If it is a class of the program, record its fields at `path`."""
+        """Return a type or an annotation as text. If it is a class of the program, record its fields below `path`."""
         if hint is None or hint is type(None):
             return "None"
         origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -177,7 +177,7 @@ class _Shaper:
             self.within.pop()
 
     def _own(self, cls: type, path: str) -> str:
-        """Return the text for a class of the program, and record its fields."""
+        """Return a class of the program as text, and record its fields."""
         parts = [part for part in cls.__mro__ if part is not object and part.__module__ not in ("typing", "abc")]
         outer = [part for part in parts if not self.is_own(part.__module__)]
         hooks = [vars(part)[name] for part in parts for name in HOOKS if name in vars(part)]
@@ -199,7 +199,7 @@ class _Shaper:
         return text + UNSURE if hooks else text
 
     def _fields(self, part: type, path: str, cls: type) -> dict[str, str]:
-        """Return the fields that one class declares: by annotations, by values, and by assignments in its methods."""
+        """Return the fields that a class itself declares: by annotations, by values, and by assignments in methods."""
         hints = {name: hint for name, hint in _hints(part).items() if name in _annotations(part)}
         of_class = {each.name for each in fields(part)} if is_dataclass(part) else set()
         below = f"{path}." if path else ""
@@ -221,7 +221,7 @@ class _Shaper:
         return declared
 
     def _assigned(self, part: type, below: str, known: set[str]) -> Iterator[tuple[str, str]]:
-        """Yield the fields that methods assign. Those of `__init__` come last and win, since each object has them."""
+        """Yield the fields that methods assign, those of `__init__` last: they win, because each object has these."""
         try:
             tree = source_tree(part)
         except (OSError, TypeError, SyntaxError):
@@ -242,7 +242,7 @@ class _Shaper:
     def _of_target(
         self, method: ast.FunctionDef, value: ast.expr | None, annotation: ast.expr | None, path: str, names: Any
     ) -> str:
-        """Return the text for a value that a method assigns: from its annotation, else from the assigned expression."""
+        """Return as text the type of a value that a method assigns: from its annotation, else from the expression."""
         if annotation is None:
             return self.value(value, path, _names_in(method, names))
         hint = _evaluated(annotation, names)
@@ -251,7 +251,7 @@ class _Shaper:
         return self._unknown(annotation) if isinstance(hint, ast.expr) else self.text(hint, path)
 
     def value(self, node: ast.expr | None, path: str, names: Mapping[str, Any]) -> str:
-        """Return the text for the type of an expression's value, without running the expression."""
+        """Return as text the type of an expression's value, without running the expression."""
         if isinstance(node, ast.Constant):
             return self.text(type(node.value), path)
         kind: Any = next((kind for display, kind in _DISPLAYS.items() if isinstance(node, display)), None)
@@ -273,7 +273,7 @@ class _Shaper:
 
 
 def _sets_by_name(node: ast.AST) -> bool:
-    """Return whether code may set attributes without their names in the source, e.g. by `setattr`."""
+    """Return whether code may set attributes whose names are not in the source, e.g. by `setattr`."""
     is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("setattr", "vars")
     return is_call or isinstance(node, ast.Attribute) and node.attr in ("__dict__", "__setattr__")
 
@@ -344,7 +344,7 @@ def _of_dataclasses(hook: Any) -> bool:
 
 
 def _positional(cls: type, hooks: Sequence[Any]) -> list[str]:
-    """Return the fields in order if pickles of the class have only their values, without names; else an empty list."""
+    """Return the field names of a class whose pickles have only the values, in order; else an empty list."""
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         return list(cls._fields)
     if is_dataclass(cls) and hooks and all(map(_of_dataclasses, hooks)):

@@ -36,7 +36,7 @@ def canonical(document: Mapping[str, Any]) -> str:
 
 
 def interface_hash(document: Mapping[str, Any]) -> str:
-    """Return the hash of a document without `workers` and addresses, by which a worker knows its program's topology."""
+    """Return the hash of a document without `workers` and addresses, to recognize the topology of a program."""
     pipelines = [
         pipeline | {part: [_without_address(item) for item in pipeline[part]] for part in ("sources", "sinks")}
         for pipeline in document["pipelines"]
@@ -214,7 +214,7 @@ def _shapes(application: Application, directory: str) -> dict[str, dict[str, str
 
 
 def _is_own(directory: str) -> Callable[[str], bool]:
-    """Return a function that takes the name of a module, and returns whether the module is a part of the program."""
+    """Return a function from the name of a module to a bool: whether the module is a part of the program."""
     real = os.path.realpath(directory)
 
     @cache

@@ -44,7 +44,7 @@ class GenSourceConfig(SourceConfig):
 
     @property
     def given(self) -> Any:
-        """The generator."""
+        """The user's generator, as the program passed it."""
         return self.gen
 
     def declare(self, place: Place, path: str, name: str, generator: Any) -> Source | None:

@@ -121,7 +121,7 @@ def kafka_parse_source_options(args: Sequence[str]) -> tuple[str, list[tuple[str
 
 
 def kafka_parse_sink_options(args: Sequence[str]) -> tuple[str, list[tuple[str, str]], str, int, int]:
-    """Return topic, brokers, log level, longest wait in milliseconds and largest message in bytes of a sink's options.
+    """Return topic, brokers, log level, longest wait (ms) and largest message (bytes) of the options of a sink.
 
     The options are `--kafka_sink_topic`, `_brokers`, `_log_level`, `_max_produce_buffer_ms` and `_max_message_size`.
 

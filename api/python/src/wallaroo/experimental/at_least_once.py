@@ -19,7 +19,7 @@ RETRY_SECONDS = 0.2
 
 @dataclass(slots=True)
 class Stream:
-    """A stream of messages that a connector sends, and the position up to which the application has processed it.
+    """A stream of messages that a connector sends, with the position up to which the application has processed them.
 
     Attributes:
         id: Number of the stream, below 2**64. It must be the same after each start of the connector.
@@ -189,7 +189,7 @@ class AtLeastOnceSourceConnector(threading.Thread):
 
     @contextmanager
     def _connection(self) -> Iterator[None]:
-        """Note that an error in this context broke the connection, so that the connector connects again."""
+        """If an error in this context breaks the connection, note this, so that the connector connects again."""
         try:
             yield
         except OSError:

@@ -1,4 +1,4 @@
-"""A connector that sends the messages of several sources at least once. Sources are files, or classes of yours."""
+"""A connector that sends the messages of several sources, each at least once. Sources are files, or your classes."""
 
 import hashlib
 import time
@@ -181,7 +181,7 @@ class ThrottledFileReader(FramedFileReader):
         self._unacknowledged.clear()
 
     def wallaroo_acked(self, point_of_ref: int) -> None:
-        """Note that messages up to an offset are acknowledged: `__next__` may return as many new ones."""
+        """Note that messages up to an offset are acknowledged, so that `__next__` may return further messages."""
         while self._unacknowledged and self._unacknowledged[0] <= point_of_ref:
             self._unacknowledged.popleft()
 

@@ -107,12 +107,12 @@ def error(text: str) -> bytes:
 
 
 def notify_ack(stream: int, point_of_reference: int, *, is_accepted: bool) -> bytes:
-    """Return the frame NOTIFY_ACK, which accepts or refuses a stream, and says where it must continue."""
+    """Return the frame NOTIFY_ACK, which accepts a stream, and gives its next position, or refuses the stream."""
     return framed(NOTIFY_ACK, bytes((is_accepted,)) + _POSITION.pack(stream, point_of_reference))
 
 
 def ack(credits: int, positions: Mapping[int, int]) -> bytes:
-    """Return the frame ACK, which gives new credits, and for each stream the position up to which it is processed."""
+    """Return the frame ACK. It gives new credits, and the position up to which each stream is processed."""
     pairs = b"".join(_POSITION.pack(*pair) for pair in positions.items())
     return framed(ACK, _U32.pack(credits) + _U32.pack(len(positions)) + pairs)
 

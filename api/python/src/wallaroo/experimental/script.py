@@ -297,7 +297,7 @@ class SinkConnector(_Connector):
         self._connection = self._socket = None
 
     def _frame(self, timeout: float | None) -> bytes | None:
-        """Return the next frame without its length; None if the connection ended. Cut frames are sent again."""
+        """Return the next frame without its length; None if the connection ended. Incomplete frames are sent again."""
         if self._connection is None:
             listener = self._open()
             listener.settimeout(timeout)

@@ -58,7 +58,7 @@ class TransactionalTarget(ABC):
 
     @abstractmethod
     def prepared(self, sender: str) -> Mapping[str, int]:
-        """Return the end offset of each transaction that is prepared, but not committed or aborted, by transaction."""
+        """Return the end offset of each prepared transaction that is neither committed nor aborted, by transaction."""
 
     @abstractmethod
     def prepare(self, sender: str, name: str, end: int, messages: Sequence[bytes]) -> bool:

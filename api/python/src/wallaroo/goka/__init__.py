@@ -1,4 +1,4 @@
-"""Groups of callbacks over Kafka topics with a table per group: the API of Goka, run by Wallaroo's engine."""
+"""The API of Goka (a Go library for Kafka), run by Wallaroo's engine: groups of callbacks, each with a table."""
 
 from wallaroo.goka.application import application
 from wallaroo.goka.codec import Bytes, Codec, Int64, Json, String

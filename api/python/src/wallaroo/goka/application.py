@@ -90,7 +90,7 @@ def application(
 
 
 class _Groups(Declaration):
-    """Declares the pipelines of the groups in one call of `application`, and collects findings about them."""
+    """One call of `application`: declares the pipelines of the groups, and collects findings."""
 
     def __init__(
         self, brokers: Any, start: str, partitioner: str, replicas: int, options: Mapping[str, str] | None
@@ -171,7 +171,7 @@ class _Groups(Declaration):
         return config
 
     def _create(self, graph: GroupGraph, options: Mapping[str, str]) -> dict[str, Any]:
-        """Return the settings to create the topic of a table or loop, with as many partitions as the first input."""
+        """Return the settings of a new topic for a table or loop. It gets as many partitions as the first input."""
         creation: dict[str, Any] = {"like": graph.input_streams[0].topic, "replicas": self._replicas}
         return creation | ({"options": dict(options)} if options else {})
 

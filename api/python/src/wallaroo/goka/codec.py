@@ -10,7 +10,7 @@ _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
 
 @runtime_checkable
 class Codec(Protocol):
-    """Writes and reads the values of a topic; programs may define their own codecs.
+    """Writes and reads the values of a topic. Programs may define codecs, too.
 
     Example:
         >>> class Shout:
@@ -43,7 +43,7 @@ class Bytes:
     """
 
     def encode(self, value: Any) -> bytes:
-        """Return the bytes.
+        """Return the value as bytes.
 
         Raises:
             TypeError: The value is not bytes.
@@ -54,7 +54,7 @@ class Bytes:
         return bytes(value)
 
     def decode(self, data: bytes | None) -> bytes | None:
-        """Return the bytes."""
+        """Return the bytes unchanged."""
         return data
 
 

@@ -59,7 +59,7 @@ class GroupComputation:
         return [] if context is None else context.outputs
 
     def visit(self, name: str, metadata: bytes, key: str | bytes, state: GroupState) -> tuple[list[Output], bool]:
-        """Run a visitor for a key, and return the results as `with_state` does. Keys without a value are not visited.
+        """Run a visitor for a key, unless the key has no value, and return the results as `with_state` does.
 
         The visitor without a name deletes the value, because its time to live is over.
         """
@@ -75,7 +75,7 @@ class GroupComputation:
         return context.outputs, context.is_changed
 
     def _run(self, record: KafkaRecord, state: GroupState | None) -> Context | None:
-        """Run the callback for a record, and return its context; None if a record without a value is ignored."""
+        """Run the callback for a record, and return its context; None if the record has no value and is ignored."""
         edge = self._edges[record.topic]
         if record.value is None and self._graph.nil_handling == IGNORE:
             return None

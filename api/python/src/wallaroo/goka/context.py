@@ -29,7 +29,7 @@ def shown(key: str | bytes) -> str:
 
 
 class Context:
-    """The context that callbacks get: topic, key and headers of the message, the key's value, and methods to write.
+    """The argument `ctx` of callbacks: topic, key and headers of the message, the key's value, and methods to write.
 
     The context is valid until the callback returns, and only in its thread. A method that is used in a wrong way, and
     `fail`, raise an exception that ends the callback. In this case the message fails and all effects of the callback
@@ -233,7 +233,7 @@ class Context:
         return deferred_commit.begin(f"could not commit message with key '{shown(self.key)}'")
 
     def finish(self) -> None:
-        """End the context of a callback that has returned: refuse further use, raise the error of an earlier `fail`.
+        """End the context after its callback has returned. Raise the error of `fail`, if the callback has caught it.
 
         Raises:
             CallbackError: The error of `fail`, if the callback caught it.

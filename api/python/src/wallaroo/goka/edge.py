@@ -15,7 +15,7 @@ Callback = Callable[[Any, Any], object]
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A topic of a group with its use, codec and callback. Functions such as `input` and `output` return edges.
+    """A topic of a group, with its use, codec and callback. Functions such as `input` and `output` make edges.
 
     Attributes:
         kind: Name of the function that made the edge.

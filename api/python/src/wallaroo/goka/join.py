@@ -1,4 +1,4 @@
-"""Joins: records of joined tables are kept in the state of their key, where `ctx.join` reads them."""
+"""Joins: the state of each key has the key's records of joined tables, and `ctx.join` returns their values."""
 
 from wallaroo.goka.context import Context, refuse_promise
 from wallaroo.goka.graph import GroupGraph

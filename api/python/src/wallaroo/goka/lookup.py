@@ -11,7 +11,7 @@ START_S = 600.0
 
 
 class Lookups:
-    """The lookup tables of a group in one worker process. Views begin to read them at the first message.
+    """The lookup tables of a group in one worker process. They are read when the first message comes.
 
     Args:
         brokers: HOST:PORT of some brokers.

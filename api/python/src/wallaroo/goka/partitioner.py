@@ -1,4 +1,4 @@
-"""The partition of a key, as the producers of Goka and of Kafka choose it."""
+"""Chooses the partition of a key, as the producers of Goka and of Kafka do."""
 
 from wallaroo.message.key import key_bytes
 

@@ -1,4 +1,4 @@
-"""Updates: each writes a record of a table into a view or, for a joined table, into the state of the record's key."""
+"""Updates: each record of a table is stored in a view or, for a joined table, in the state of the record's key."""
 
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass

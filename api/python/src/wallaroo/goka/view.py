@@ -16,7 +16,7 @@ NOT_READY = "View is either not running, not correctly initialized or stopped ag
 
 
 class ViewState(IntEnum):
-    """The progress of a view in reading its table. The slowest partition determines it.
+    """The progress of a view while it reads its table. The slowest partition determines the progress.
 
     Example:
         >>> ViewState.RUNNING > ViewState.CATCH_UP
@@ -33,7 +33,7 @@ class ViewState(IntEnum):
 
 
 class View:
-    """Keeps the values of a table, or of any topic, in memory, and follows its updates; threads may share it.
+    """Keeps the newest values of a table, or of any topic, in memory, while they change. Threads may share a view.
 
     Updates of a transaction are visible when it is committed. While no broker can be reached, the view serves the
     values that it has; it continues when the brokers are back.

@@ -1,4 +1,4 @@
-"""The built-in codecs: they convert messages to bytes and back, with the same bytes in every language."""
+"""The built-in codecs: they convert messages to bytes and back. The bytes are the same in every language."""
 
 import re
 import struct
@@ -17,7 +17,7 @@ _INT64, _FLOAT64 = struct.Struct(">q"), struct.Struct(">d")
 
 @dataclass(frozen=True, slots=True)
 class Codec:
-    r"""A codec: a function that converts messages of one type to bytes, and one that converts the bytes back.
+    r"""A codec: one function that converts messages of a type to bytes, and one that converts bytes to messages.
 
     Attributes:
         name: Name of the codec in the topology.

@@ -1,4 +1,4 @@
-"""Deferred commits of Goka: user code confirms a message later, and the worker does not end its call before."""
+"""Deferred commits of Goka: user code confirms a message later, and until then the worker's call does not end."""
 
 import threading
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class _DeferredCommit:
 
 
 def begin(what: str) -> Callable[..., None]:
-    """Defer the commit of a message: the worker's call does not end before the returned function is called.
+    """Defer the commit of a message: the worker's call ends only after the returned function was called.
 
     User code calls this function without an argument to confirm the message, or with an error to refuse it.
 
@@ -38,12 +38,12 @@ def begin(what: str) -> Callable[..., None]:
 
 
 def count() -> int:
-    """Return the number of deferred commits. If the next message fails, `forget` gets this number."""
+    """Return the number of deferred commits, for `forget` if the next message fails."""
     return len(_pending)
 
 
 def forget(first: int) -> None:
-    """Forget the commits that a failed message has deferred, because user code may never confirm them.
+    """Forget the deferred commits of a failed message, because user code may never confirm them.
 
     Args:
         first: Result of `count` before this message.

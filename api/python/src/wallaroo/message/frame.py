@@ -159,7 +159,7 @@ def encode_frame(
 
 
 def encode_body(values: Sequence[bytes], **columns: Sequence[Any]) -> tuple[int, list[bytes]]:
-    """Return the flags and the parts of a frame's body, as `joined_body` does, but for separate values."""
+    """Return the flags and the parts of a frame's body, from separate values. For the columns see `joined_body`."""
     return joined_body(list(map(len, values)), b"".join(values), **columns)
 
 

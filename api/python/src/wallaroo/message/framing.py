@@ -1,4 +1,4 @@
-"""Finds the framing of a user's decoder: calls it with test headers, to learn how it reads the payload's length."""
+"""Finds the framing of a user's decoder, by calls with test headers: they show how it reads the payload's length."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ NEWLINE = "newline"
 
 
 def probe_headers(width: int) -> Iterator[bytes]:
-    """Yield test headers for which big-endian, little-endian and other decoders return different lengths."""
+    """Yield test headers. A big-endian, a little-endian and any other decoder read different lengths from them."""
     yield bytes(width)
     yield b"\xff" * width
     for position in range(width):

@@ -101,14 +101,14 @@ def _varint_bytes(number: int) -> int:
 
 
 class WholeRecord:
-    """Decoder or encoder of a Kafka config that has only content "record": the message is the whole record."""
+    """The decoder or encoder of a Kafka config that has only content "record": it passes whole records on."""
 
     def decode(self, record: KafkaRecord) -> KafkaRecord:
-        """Return the record."""
+        """Return the record unchanged, as the message."""
         return record
 
     def encode(self, record: KafkaRecord) -> KafkaRecord:
-        """Return the record."""
+        """Return the message unchanged: it is a record."""
         return record
 
 

@@ -54,7 +54,7 @@ _current: list[MemoryTopics] = []
 
 
 def current() -> MemoryTopics | None:
-    """Return the topics of the test engine that runs user code now; None outside of tests: a broker has the topics."""
+    """Return the topics of the test engine that runs user code now; None without one, since a broker has the topics."""
     return _current[-1] if _current else None
 
 

@@ -71,7 +71,7 @@ def output(name: str, value: Any) -> Output:
 
 
 def refuse_outputs(*, is_refused: bool) -> None:
-    """Set whether `output` raises an error in this thread: it does while no step of the running stage has outputs."""
+    """Set whether `output` raises an error in this thread: it must if no step of the running stage has outputs."""
     _running.is_refused = is_refused
 
 

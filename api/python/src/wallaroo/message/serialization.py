@@ -47,7 +47,7 @@ def deserialize(data: bytes) -> Any:
 
 
 class Serializer(NamedTuple):
-    """The functions that write and read messages and states, and whether they are the user's own."""
+    """The two functions that write and read messages and states, and whether the user has defined them."""
 
     dump: Callable[[Any], bytes] = serialize
     load: Callable[[bytes], Any] = deserialize

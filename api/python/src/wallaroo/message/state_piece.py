@@ -15,7 +15,7 @@ _NAME = b"piece"
 
 
 def write_pieces(value: bytes, *, key: bytes, port: int, encoding: int) -> Iterator[bytes]:
-    """Yield the log entries of one state. A state that fits into a piece has one entry.
+    """Yield the log entries of one state: one entry, or several pieces if the state is large.
 
     Example:
         >>> entries = list(write_pieces(bytes(9_000_000), key=b"k", port=1, encoding=16))
@@ -76,7 +76,7 @@ class Joiner:
 
 
 def _numbers(frame: Frame) -> tuple[int, int]:
-    """Return the number of a piece, and the count of all pieces of its state, from the frame's header `piece`."""
+    """Return number and count of a piece of a state, which are in the frame's header `piece`."""
     if frame.header.count == 1 and len(frame.keys) == 1 and not frame.absent and len(frame.headers[0]) == _HEADER.size:
         size, name, value_size, number, count = _HEADER.unpack(frame.headers[0])
         if (size, name, value_size) == (len(_NAME), _NAME, 8) and number < count > 1:

@@ -99,7 +99,7 @@ class Timers:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """The result of a visitor, or of a timer's callback, that deletes the state of its key.
+    """A result with which a visitor, or a timer's callback, deletes the state of its key.
 
     A computation cannot return `Deleted` (C503). Instead let it set a timer with `after=timedelta(0)`, and let the
     callback of the timer return `Deleted`.

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def serve(app: str, directory: Path) -> int:
-    """Serve calls until a signal, and return the exit status. If another process of this worker dies, exit at once.
+    """Serve calls until a signal, and return the exit status. Exit at once if another process of the worker ends.
 
     Raises:
         DiagnosticError: The program's setup fails, or the socket cannot be made.

@@ -64,7 +64,7 @@ class Cause:
 
 
 def causes_in(text: str) -> Iterator[Cause]:
-    r"""Yield the errors that a text names, such as a stack trace that Java has sent in place of an exception.
+    r"""Yield the errors that a text names. Java may send e.g. a stack trace in place of an exception.
 
     Example:
         >>> [*causes_in("a.B.FailException: x\n\tat a.b.C\nCaused by: java.io.IOException: y")]

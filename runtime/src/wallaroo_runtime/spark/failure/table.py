@@ -15,7 +15,7 @@ JARS = "add the jars that contain it, e.g. --conf spark.jars.packages=org.apache
 
 
 class Outcome(Enum):
-    """The kind of failure, which chooses the error code that the user gets (`translated`)."""
+    """The kind of a failure. It determines the error code for the user (see `translated`)."""
 
     QUERY_FAILED = auto()
     ENDED = auto()
@@ -317,7 +317,7 @@ TABLE: tuple[FailureRow, ...] = (
 
 
 def row_of(chain: Sequence[Cause], checkpoint: str = "") -> tuple[FailureRow, Cause] | None:
-    """Return the first row of the table that fits a cause in the chain, and the outermost cause that it fits."""
+    """Return the first row of the table that fits a cause, and the outermost of the causes that the row fits."""
     path = checkpoint.partition("://")[2] or checkpoint
     clear = significant(chain)
     ordered = [*clear, *(cause for cause in reversed(chain) if cause not in clear)]

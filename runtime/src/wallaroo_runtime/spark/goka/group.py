@@ -1,4 +1,4 @@
-"""Continues groups that ran with Goka, a Go library: takes over offsets of consumer groups and values of tables.
+"""Continues groups that ran with Goka, a Go library: takes over the offsets of consumer groups and the tables' values.
 
 In Goka, a group's consumer group has the name of the group. A processor writes a value to its table before it commits
 the offset of the message. So no message is lost, but the last messages may count twice, as after a restart of Goka.
@@ -139,7 +139,7 @@ def nothing_left(application: str) -> RunError:
 
 
 def inputs_of(group: Pipeline) -> list[KafkaSource]:
-    """Return the sources of a group whose offsets Goka commits: inputs, and its loop (topic of messages to itself)."""
+    """Return the sources whose offsets Goka commits: inputs, and the loop (messages of a group to its own keys)."""
     sources = (source for source in group.sources if isinstance(source, KafkaSource))
     return [source for source in sources if has_records(source) and not source.table]
 
@@ -182,7 +182,7 @@ def _mark(session: SparkSession, group: str, inputs: Sequence[Input], mark: str)
 
 
 def check_committed(group: str, inputs: Sequence[Input]) -> None:
-    """Raise R788 if a group has a table but no offsets, because then it is unknown which messages the table counts."""
+    """Raise R788 if a group has a table but no offsets: then nobody knows which messages the table counts."""
     first = next((each.source for each in inputs if each.unread), None)
     if first is None or any(each.committed for each in inputs):
         return
@@ -219,7 +219,7 @@ def _reset(group: str, source: KafkaSource, *partitions: int) -> str:
 
 
 def table_of(plan: Plan, topology: Topology, group: Pipeline, sink: KafkaSink) -> GokaTable:
-    """Return a description of a group's table topic, whose values become states, with an input's options of Kafka.
+    """Describe the table topic of a group, whose values become states. The options are those of the first input.
 
     Raises:
         RunError: R788 if the pipeline that writes the table is no group.

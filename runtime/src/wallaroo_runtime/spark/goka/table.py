@@ -1,4 +1,4 @@
-"""Fills the states of a new checkpoint with the values that Goka's own processors wrote to their table topics.
+"""Fills the states of a new checkpoint with values from table topics that Goka (a Go library) has written.
 
 A query with the operators of the plan reads the whole topics in its micro-batch 0, and writes the log of each bucket.
 The value of a key is that of its last record. The application's query later continues from this checkpoint.
@@ -80,7 +80,7 @@ def values_of(records: DataFrame) -> DataFrame:
 def load_tables(
     session: SparkSession, plan: Plan, tables: Sequence[GokaTable], checkpoint: str
 ) -> dict[int, TableCount]:
-    """Run micro-batch 0 of a new checkpoint of Spark's, which stores the values of Goka's tables as states.
+    """Run micro-batch 0 of a new checkpoint: it stores the values of Goka's tables as states.
 
     Args:
         session: The session of the run.

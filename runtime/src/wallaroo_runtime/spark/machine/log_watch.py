@@ -15,7 +15,7 @@ KEPT_CHARACTERS = 10_000
 
 
 class Refusal(NamedTuple):
-    """A reason for which a standalone master refuses a driver, and the text in Spark's log that shows it.
+    """A reason for a standalone master to refuse a driver, and the text by which Spark's log shows it.
 
     Attributes:
         text: Regular expression for Spark's log.
@@ -51,7 +51,7 @@ NO_EXECUTOR = (
 
 @contextmanager
 def noticing(log: Path, look: Callable[[str], bool]) -> Iterator[None]:
-    """During the block, pass new text of a log to `look`, in a thread, until `look` returns True.
+    """During the block, pass new text of a log to `look`, in a thread. Stop when `look` returns True.
 
     Each call also gets the end of the text before, because an error in Spark's log has a few lines.
     """

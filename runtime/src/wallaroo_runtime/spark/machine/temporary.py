@@ -1,4 +1,4 @@
-"""Keeps Spark's temporary files from other users: blocks on disk hold messages, and stay if a run is killed."""
+"""Keeps other users away from Spark's temporary files, which contain messages, and remain if a run is killed."""
 
 import atexit
 import os

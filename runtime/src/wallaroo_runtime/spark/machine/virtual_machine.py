@@ -26,7 +26,7 @@ POLL_S = 0.02
 
 
 class VirtualMachine:
-    """A Java virtual machine that this process starts. It is killed when the thread that starts it ends.
+    """A Java virtual machine that this process starts. The system kills it when the starting thread ends.
 
     But a JVM that may write an archive of its classes ends when its standard input ends, and so after this process. It
     only writes the archive if `has_worked` is set: an archive of a run without messages lacks most classes of a query.
@@ -91,7 +91,7 @@ class VirtualMachine:
         return int.from_bytes(answer[:4], "big"), answer[8 : 8 + length].decode()
 
     def end(self) -> Path | None:
-        """End Java now, unless it ends with this process anyway, or will write an archive of its classes first.
+        """End Java now, but not if it ends with this process anyway, or first writes an archive of its classes.
 
         With this archive later runs start faster.
 

@@ -166,7 +166,7 @@ class RealTimeQuery:
         self._progress = replace(self._progress, batches=self._progress.batches + 1)
 
     def _release(self) -> None:
-        """Let the gateway delete the committed input, as soon as it has the counts of visits in this input.
+        """Let the gateway delete the committed input, but not before it has the counts of the visits in this input.
 
         Without this order a crash would lose the counts, because committed input is not processed again.
         """

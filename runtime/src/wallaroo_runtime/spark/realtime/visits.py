@@ -10,7 +10,7 @@ from wallaroo_runtime.worker.step_count import VisitCounts, count_run
 
 
 class VisitReports:
-    """Reports to the gateway the number of keys of each visit, and keeps the counts while the gateway does not answer.
+    """Reports the number of keys of each visit to the gateway. Keeps the counts while the gateway is away.
 
     Args:
         tell: Sends counts to the gateway, see `tell_visits` of `QueryOptions`.

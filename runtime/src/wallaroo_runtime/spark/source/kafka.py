@@ -70,7 +70,7 @@ def read_topic(session: SparkSession, source: KafkaSource) -> DataFrame:
 
 
 def read_options(session: SparkSession, source: KafkaSource) -> dict[str, str]:
-    """Return the options of Spark's Kafka source.
+    """Return the options with which Spark's Kafka source reads a topic.
 
     Raises:
         RunError: R672 if no broker answers, R673 if the topic is unknown, R716 if an option is wrong.

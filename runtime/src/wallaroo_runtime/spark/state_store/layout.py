@@ -26,7 +26,7 @@ def operator_count(checkpoint: Path) -> int:
 
 
 def operators_of(plan: Plan, *, is_realtime: bool) -> list[list[Stage]]:
-    """Return for each of Spark's operators with state its stages, in the order of Spark's numbers of the operators.
+    """Return the stages of each operator of Spark with state, in the order of the operators' numbers.
 
     Spark numbers its operators from the end of its plan. With micro-batches, stages after the same number of shuffles
     have one operator. In real-time mode one operator has all stages.
@@ -49,7 +49,7 @@ def operator_of(plan: Plan, stage: str, count: int) -> int | None:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return the reason why Spark could not read or write states, from our operator in Java or from Spark's error."""
+    """Return the reason why Spark could not read or write states, as our Java code or Spark reports it."""
     chain = causes_of(error)
     value = of_operator(chain)
     return described(chain).reason if value is None else str(value["values"]["reason"])
@@ -69,7 +69,7 @@ class SparkStateStore:
     plan: Plan
 
     def logs(self, stage: str, operator: int, batch: int, buckets: Sequence[int] = ()) -> Any:
-        """Return the state logs of a stage as rows of a Java dataset, for some buckets, or for all if none are given.
+        """Return the state logs of a stage as rows of a Java dataset, of some buckets, or of all if `buckets` is empty.
 
         Args:
             stage: Id of the stage.

@@ -186,7 +186,7 @@ class JournalReader:
 def _verified(
     segment: Segment, descriptor: int, part: tuple[int, int], chunk_bytes: int, sequence: int | None
 ) -> Generator[bytes, None, int | None]:
-    """Yield the frames of a part of a segment. Return the sequence number that the next frame must have."""
+    """Yield the frames of a part of a segment, after a check of their order. Return the next expected sequence."""
     at, stop = part
     wanted = chunk_bytes
     while at < stop:

@@ -78,14 +78,14 @@ def whole_end(directory: Path) -> int:
 
 
 def _look(directory: Path, head: Position | None, segments: list[Segment]) -> tuple[int, int, Scan]:
-    """Return the offset in `head`, the index of the last segment to keep, and the undamaged part of that segment."""
+    """Return the offset in `head`, and the index and undamaged part of the last segment (file) to keep."""
     safe = segments[-1].base if head is None else head.offset
     first = _first_to_verify(directory, segments, safe)
     return safe, *_verify(segments, first, safe)
 
 
 def _messages(segments: list[Segment], head: Position | None, end: int) -> int:
-    """Return the number of messages before `end`: the number in `head`, and those in the frames after it."""
+    """Return the number of messages before `end`: the file `head` has a number, and later frames are counted."""
     start, messages = (segments[0].base, 0) if head is None else (head.offset, head.messages)
     if head is None and start:
         reason = f"the file head is lost or not whole; only it knows how many messages there were before {start}"
@@ -103,7 +103,7 @@ def _shown(journal_id: int | None) -> str:
 
 
 def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int:
-    """Return the index of the segment that contains the offset in `head`. Earlier segments must be complete."""
+    """Return the index of the segment (file) in which the offset of `head` is. Earlier segments must be complete."""
     if segments[0].base > safe:
         raise damaged(segments[0].path, safe, f"the first segment begins at {segments[0].base}; the head is at {safe}")
     if segments[0].base > (committed := read_committed(directory)):
@@ -118,7 +118,7 @@ def _first_to_verify(directory: Path, segments: list[Segment], safe: int) -> int
 
 
 def _verify(segments: list[Segment], first: int, safe: int) -> tuple[int, Scan]:
-    """Verify the segments from `first` on. Return the index of the last segment to keep, and its undamaged part."""
+    """Verify the segments (files) from `first` on. Return the index and the undamaged part of the last one to keep."""
     kept, good = first, _scan(segments[first], None)
     if good.journal_id is None:
         raise damaged(segments[first].path, segments[first].base, good.fault)

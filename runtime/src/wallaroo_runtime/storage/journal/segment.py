@@ -92,7 +92,7 @@ def write_all(descriptor: int, content: bytes, at: int) -> None:
 
 @contextmanager
 def undone(descriptor: int, size: int) -> Iterator[None]:
-    """If a write in the `with` block fails, cut the file to its former size, so that no half of the write stays."""
+    """If a write in the `with` block fails, cut the file to its former size, so that no part of the write is left."""
     try:
         yield
     except OSError:

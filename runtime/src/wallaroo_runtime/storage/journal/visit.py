@@ -51,7 +51,7 @@ def read_visits(directory: Path) -> dict[int, int]:
 
 
 def write_visits(directory: Path, ends: Mapping[int, int]) -> None:
-    """Write the places of a journal's latest visits, so that a caller can later ask whether they are processed."""
+    """Write the places of a journal's latest visits, so that callers can later ask whether visits are processed."""
     write_record(directory / VISITS, Visits(_latest(ends)), durable=False)
 
 

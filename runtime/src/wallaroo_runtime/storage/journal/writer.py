@@ -72,7 +72,7 @@ class JournalWriter:
         flags: int = 0,
         encoding: int = FRAMED,
     ) -> int:
-        """Append one frame of `count` messages. By default their bytes have the framing in which a sender sent them.
+        """Append one frame of `count` messages. By default `body` has the bytes of the messages as a sender sent them.
 
         A frame for one of `CONTROL_PORTS` is not counted as a message, but gets a sequence number.
 

@@ -44,7 +44,7 @@ def check_outbox(directory: Path, ports: Collection[int]) -> None:
 
 
 def _before(record: OutboxRecord, after: Base) -> Base:
-    """Return the totals before a record: those after the record, without the record's messages."""
+    """Return the totals before a record: `after`, the totals after it, without the messages of the record."""
     base = Base(record.number, messages=after.messages.copy())
     for file in record.files:
         base.messages[file.port] -= file.messages
@@ -65,7 +65,7 @@ def _check_port(directory: Path, port: int, begin: Base, records: list[OutboxRec
 
 
 def _check_count(directory: Path, expected: tuple[int, int], counted: int, name: str) -> None:
-    """Refuse a position whose count of messages is not between the two expected numbers."""
+    """Refuse a position that counts fewer or more messages than the log has before it."""
     low, high = expected
     if not low <= counted <= high:
         counts = f"{low}" if low == high else f"{low} to {high}"
@@ -100,7 +100,7 @@ def _files(port: int, records: list[OutboxRecord]) -> Iterator[tuple[int, int, O
 
 
 def _counts(port: int, begin: Base, records: list[OutboxRecord], position: SinkPosition) -> tuple[int, int]:
-    """Return the least and the highest possible number of messages before a position, which may be within a file."""
+    """Return the least and highest number of messages before a position; they differ if it is within a file."""
     low = begin.messages[port]
     at = (position.record, position.file)
     for record, index, file in _files(port, records):

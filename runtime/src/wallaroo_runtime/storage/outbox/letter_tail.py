@@ -20,7 +20,7 @@ def letters_of(pieces: Iterable[bytes]) -> Iterator[pb.DeadLetter]:
 
 
 class LetterTail:
-    """Finds dead letters written after the creation of this object, but not those of records that Kafka refuses.
+    """Finds the dead letters that the egress writes from now on, except those of records that Kafka refuses.
 
     Args:
         folder: Folder to which the egress writes the dead letters, a file for each micro-batch.
@@ -52,7 +52,7 @@ class LetterTail:
                 self._known[path] = self._read(path, known)
 
     def _recount(self, path: Path, size: int) -> int:
-        """Count the letters of a file again, because its end was rewritten. Return the end of its last whole frame."""
+        """Count the letters of a file again, after its end was rewritten. Return the end of the last whole frame."""
         frames = list(_frames(path, 0, size))
         number, known = sum(header.count for _, _, header in frames), self._known.get(path, 0)
         before = self._numbers.get(path, sum(header.count for _, end, header in frames if end <= known))

@@ -28,7 +28,7 @@ _BLOCK_BYTES = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of the live log: a frame of output, or a line about the segment or the task attempt that begins.
+    """An entry of the live log: a frame of output, or a line that begins a file or the output of a task attempt.
 
     Attributes:
         kind: BEGIN for a line with the state of the log at the beginning of a segment, OPENING for a line with the
@@ -66,7 +66,7 @@ class Entry:
         return head + _CHECKSUM.pack(zlib.crc32(head))
 
     def fits(self) -> bool:
-        """Return whether the content fits its checksum."""
+        """Return whether the content of this entry fits its checksum."""
         if self.kind != OUTPUT:
             return self.line() is not None
         try:
@@ -81,7 +81,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class LiveSegment:
-    """A file of the live log; `base` is the offset of its first entry."""
+    """A file of the live log. Its name `base` is the offset of its first entry."""
 
     path: Path
     base: int
@@ -136,7 +136,7 @@ def entry_at(block: bytes, at: int, offset: int) -> tuple[Entry | None, int]:
 
 
 def whole_entries(segment: LiveSegment) -> list[Entry]:
-    """Return the undamaged entries at the beginning of a segment: whole ones that fit their checksums."""
+    """Return the undamaged entries at the beginning of a segment (file of the log), up to the first damaged one."""
     content = segment.path.read_bytes()
     entries: list[Entry] = []
     at = 0
@@ -170,7 +170,7 @@ class LiveReader:
         self._descriptor = -1
 
     def entries(self, end: int | None = None) -> Iterator[Entry]:
-        """Yield the existing entries that begin before `end`, or all existing entries.
+        """Yield the existing entries that begin before the offset `end`; all existing entries if `end` is None.
 
         Raises:
             RunError: R698 if the log is damaged.
@@ -184,7 +184,7 @@ class LiveReader:
                 return
 
     def _block(self, end: int | None) -> Iterator[Entry]:
-        """Yield the whole entries of the next block of the segment. Entries from `end` on are left out."""
+        """Yield the whole entries of the next block of the open segment (file), but none from the offset `end` on."""
         if self._segment is None:
             return
         begin, size = self.offset, _BLOCK_BYTES
@@ -208,7 +208,7 @@ class LiveReader:
             raise damaged(self._outbox, f"its live log: {error}") from error
 
     def _open(self) -> bool:
-        """Open the segment of the next entry, if the open one is read to its end. Return whether to look for entries.
+        """Open the segment (file) of the next entry if the open one is read. Return whether to look for entries.
 
         Removed segments are skipped, because nothing in them is still needed.
         """

@@ -64,7 +64,7 @@ class StreamRun:
         return low + min(max(count - before, 0), high - low), mark
 
     def forget_letters(self, sequence: int) -> None:
-        """Forget dead letters of messages before number `sequence`, which cannot come again."""
+        """Forget dead letters of messages before number `sequence`: no task can repeat these."""
         self.letters = since(self.letters, sequence)
 
     def take_letters(self, bucket: int, frame: Frame, delivered: Mapping[Mark, int]) -> tuple[bytes, int]:

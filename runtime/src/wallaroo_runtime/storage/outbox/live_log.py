@@ -101,7 +101,7 @@ class LiveLog:
             raise OSError(self.fault.errno, self.fault.strerror, str(self.directory))
 
     def _write_letters(self, entry: Entry) -> None:
-        """Write dead letters to their file. The log keeps a copy until the file is synced to disk."""
+        """Write dead letters to their file. Until the file is synced, the log has a copy of them."""
         name = self.state.writers[entry.partition].letters
         if self.safe < self._opened:
             self.sync()  # the log must have the file's name and size, so that recovery can cut letters from it
@@ -140,7 +140,7 @@ class LiveLog:
         write_all(self._head, pack_head(Position(self.safe, 0, 0)), 0)
 
     def _begin(self) -> None:
-        """Begin a segment, whose first entry is the state of the log. Earlier segments must be safe already."""
+        """Begin a segment (file). Its first entry is the state of the log. Earlier segments must be safe already."""
         segment = segment_at(self.directory, self.end)
         first = Entry(BEGIN, content=pack_line(self.state.to_json()), offset=self.end)
         new = segment.path.with_suffix(".new")
@@ -159,7 +159,7 @@ class LiveLog:
         self._segments.append(segment)
 
     def roll(self) -> None:
-        """Sync dead letters to their files, then begin a segment. Recovery reads only the last segment."""
+        """Sync the files of dead letters, then begin a segment (file): after a crash only the last segment is read."""
         os.fsync(self._descriptor)
         self._close_letters()
         before = self._descriptor
@@ -168,7 +168,7 @@ class LiveLog:
             self._retired.append(before)  # closed later, because `sync` may be using the descriptor
 
     def _close_letters(self) -> None:
-        """Sync the files of dead letters. Their copies in the log may then be removed with their segment."""
+        """Sync and close the files of dead letters, so that the log no longer needs its copies of them."""
         for descriptor in self._letter_files.values():
             os.fsync(descriptor)
             os.close(descriptor)
@@ -177,7 +177,7 @@ class LiveLog:
         self._letter_files = {}
 
     def remove(self, before: int) -> None:
-        """Remove segments that end at or before an offset. The last segment always stays."""
+        """Remove the segments (files) that end at or before an offset, except the last one."""
         while len(self._segments) > 1 and self._segments[1].base <= before:
             self._segments.pop(0).path.unlink(missing_ok=True)
 

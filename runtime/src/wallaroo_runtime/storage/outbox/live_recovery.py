@@ -10,7 +10,7 @@ from wallaroo_runtime.storage.outbox.live_state import LastSegment, LiveState, r
 
 
 def recover(outbox: Path, dead_letters: Path) -> tuple[LiveState, int]:
-    """Cut a partial entry off the end of the live log, and make the files of dead letters agree with the log.
+    """Cut a partial entry off the end of the live log. Make the files of dead letters agree with the log.
 
     The call reads only the last segment.
 
@@ -42,7 +42,7 @@ def _cut(path: Path, size: int) -> None:
 
 
 def _restore_letters(folder: Path, last: LastSegment) -> None:
-    """Write dead letters of the last segment into their files again, and cut off letters that the log does not have.
+    """Make the files of dead letters equal to the last segment of the log: add lost letters, cut off unknown ones.
 
     A file that had all of them keeps its time, since this is the age of its letters.
     """

@@ -17,7 +17,7 @@ from wallaroo_runtime.storage.outbox.log import damaged
 
 @dataclass(frozen=True, slots=True)
 class AttemptWriter:
-    """The identity of a task's attempt, as the live log records it.
+    """Identifies a task attempt in the live log.
 
     Attributes:
         epoch: Epoch of its driver.
@@ -98,11 +98,11 @@ class LiveState:
         self.letter_bytes[entry.partition] = entry.sequence + len(entry.content)
 
     def forget_letters(self, partition: int, sequence: int) -> None:
-        """Forget dead letters of messages before number `sequence`, which cannot come again."""
+        """Forget dead letters of messages before number `sequence`: no task can repeat these."""
         self.letters[partition] = since(self.letters[partition], sequence)
 
     def forget_writers(self) -> None:
-        """Forget the writers and the dead letters, because all delivered output is committed."""
+        """Forget task attempts and dead letters, because Spark has committed the input of all delivered output."""
         self.writers.clear()
         self.letters.clear()
         self.letter_bytes.clear()

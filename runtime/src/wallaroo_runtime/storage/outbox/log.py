@@ -50,7 +50,7 @@ class OutboxRecord:
 
 @dataclass(slots=True)
 class Base:
-    """The totals of a log's records (lines) before one of them, also of records that were removed from the log.
+    """The totals of all records (lines) before one record of a log, including records that the log no longer has.
 
     Attributes:
         number: Number of the next record.
@@ -115,7 +115,7 @@ class Published:
 
 
 class LogReader:
-    """Follows the log of an outbox while another process appends to it or replaces it by a shorter log.
+    """Follows the log of an outbox, while another process appends to the log or replaces it by a shorter one.
 
     Args:
         directory: The outbox.
@@ -211,7 +211,7 @@ def read_base(directory: Path) -> Base:
 
 
 def cut_delivered(directory: Path, positions: dict[int, int]) -> bytes | None:
-    """Return the log without the delivered records at its beginning; None if the rest is more than half of the log.
+    """Return the log without its first records, which are delivered; None if this removes less than half of the log.
 
     Args:
         directory: The outbox.

@@ -237,7 +237,7 @@ class Outbox:
                 path.unlink()
 
     def _remove_stray(self, query: str, batch: int, targets: Collection[Path]) -> None:
-        """Remove dead letters of a failed publication of this batch: a changed program may not produce them again.
+        """Remove dead letters of a failed publication of this batch, because a changed program may make others.
 
         Real-time mode stages nothing, and its files of dead letters may have such names, too: they must stay.
         """
@@ -257,7 +257,7 @@ class Outbox:
                     path.unlink(missing_ok=True)
 
     def _compact(self) -> None:
-        """Cut the first records, whose files are all delivered, from the log if that halves it."""
+        """Remove the first records, whose files are all delivered, from the log if that halves the log."""
         if self._log.stat().st_size < self._compact_at:
             return
         ports = set(self._base.messages) - {DEAD_LETTER_PORT}

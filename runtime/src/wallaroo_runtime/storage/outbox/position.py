@@ -49,7 +49,7 @@ class SinkPosition:
 
     @property
     def live_needed(self) -> int:
-        """Offset up to which the live log (output of real-time mode) must be safe before this position is recorded."""
+        """The offset up to which the live log must be safe on disk before this position may be recorded."""
         return self.live + bool(self.live_byte)
 
     def is_after(self, other: "SinkPosition") -> bool:

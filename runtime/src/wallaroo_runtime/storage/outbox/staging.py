@@ -1,4 +1,4 @@
-"""Staging: files with the output of one task attempt, written before it is known whether Spark uses the attempt."""
+"""Staging: files with the output of one task attempt, before Spark has decided which attempt counts."""
 
 import os
 import zlib
@@ -15,7 +15,7 @@ _BUFFER_BYTES = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """The descriptor of a finished staging file, which is sent through the driver.
+    """Describes a finished staging file. The task sends this description to the driver, for publication.
 
     Attributes:
         port: Port of the sink, or 65535 for dead letters.
@@ -52,7 +52,7 @@ class _OpenFile:
 
 
 class StagingWriter:
-    """Writes the frames of one task attempt, into one file per port, which is created with its first frame.
+    """Writes the frames of one task attempt: one file for each port, created with the first frame.
 
     Args:
         directory: The staging directory; created if it does not exist.

@@ -1,1 +1,1 @@
-"""Bucket calls: each processes messages, ticks and visits of one bucket, and stores all changes of states or none."""
+"""Bucket calls: each processes messages, ticks and visits of one bucket. It stores all changes of states or none."""

@@ -40,7 +40,7 @@ class BucketResult:
 
 
 class BucketRun:
-    """One try of a bucket call: processes frames with the bucket's states. The subclass `CallRun` runs whole calls.
+    """One try of a bucket call: processes frames with the bucket's states. Its subclass `CallRun` runs a whole call.
 
     A try at full speed has no copies of states. If user code fails in it, methods return False, and a careful try
     follows: it processes message by message, and failed messages become dead letters.
@@ -99,7 +99,7 @@ class BucketRun:
         return not self._one_by_one(part, self._before, deleted)
 
     def _run(self, part: Messages) -> bool:
-        """Process messages of a state step in one loop, without copies of states. Return False if a message failed."""
+        """Process messages of a state step in one loop, without copies of states. Return False if one has failed."""
         cells, states = states_of(self.stage, part, self._state)
         dirty = bytearray(len(cells))
         loop, flight = self.stage.loops[part.entry.number], self.stage.flight
@@ -115,7 +115,7 @@ class BucketRun:
         return failed is None
 
     def _visit(self, visit: Visit) -> bool:
-        """Run the visitors (user code for each key) of a visit, after the timers that are due, as at a tick."""
+        """Run the visitors (user code for each key) of a visit. First run the timers that are due, as at a tick."""
         entries = list(self._visits.entries(visit))
         if not self._timed.tick(visit, {entry.node.state_port for entry in entries}):
             return False
@@ -155,7 +155,7 @@ class BucketRun:
         return next((each.step.name for each in entries if each.node.state_port == port), "")
 
     def _of_states(self) -> Iterator[Messages | Visit | Tick]:
-        """Yield messages, visits and ticks for state steps, in order. Pass those for window steps to `WindowTurn`."""
+        """Yield the messages, visits and ticks for state steps, in order. `WindowTurn` gets those for window steps."""
         places = [(header, data, start) for data in self._frames for header, start, _ in split_frames(data)]
         is_ordered = is_in_order(place for place in places if place[0].port in self.stage.states)
         parts = self._parts(places)
@@ -211,7 +211,7 @@ class BucketRun:
         return part
 
     def _enters(self, entry: StateEntry | WindowEntry, encoding: int, ordinals: range) -> Callable[[int], bool] | None:
-        """Return a function that marks a message as in flight before it is read, or skips it; None if not needed."""
+        """Return a function to call before a message is read: it notes the message as in flight; None if not needed."""
         if not self._is_watched or encoding not in (entry.values.encoding, PICKLED):
             return None
 
@@ -223,7 +223,7 @@ class BucketRun:
         return enter
 
     def _columns(self, keys: Sequence[bytes], times: Sequence[int]) -> Iterator[Sequence[Any]]:
-        """Yield the arguments that only some generated loops take: the keys and the times of messages."""
+        """Yield the keys and the times of messages, each only if the generated loops take it as an argument."""
         if self.stage.has_keys:
             yield keys
         if self.stage.has_times:
@@ -305,7 +305,7 @@ class BucketRun:
             table[key].live = table.load(key, saved)
 
     def _result(self, *, is_whole: bool) -> BucketResult:
-        """Serialize the changed states, or all states if `is_whole`, and return them with the outputs not yet sent."""
+        """Serialize the changed states (all if `is_whole`), and return them with the outputs that were not sent yet."""
         index, state = self._call.index, self._state
         self.stage.flight[MESSAGE] = OUTSIDE
         self._visits.delete_absent()

@@ -11,7 +11,7 @@ class BucketProtocolError(Exception):
 
 
 class BucketRequests:
-    """Reads the requests that follow a stream's opening. Calls that come before an awaited state log are kept."""
+    """Reads the requests of a stream. Keeps calls that come while the worker waits for a state log."""
 
     def __init__(self, requests: Iterator[pb.Request]) -> None:
         self._requests = requests
@@ -49,7 +49,7 @@ class BucketRequests:
         return request
 
     def part(self, request: pb.Bucket) -> tuple[pb.Bucket, list[bytes]]:
-        """Read the part of a call that begins with `request`. The client wants the outputs of each part at once.
+        """Read a part of a call: the requests from `request` on, until the client wants the outputs of this part.
 
         Return the part's last request, which has `release` or ends the call, and the frames of all its requests.
 

@@ -1,4 +1,4 @@
-"""The keys of one window step in one bucket: their states, and the times at which ticks must check their windows."""
+"""Keeps the keys of a window step in a bucket: their states, and the next times at which windows must be checked."""
 
 import pickle
 import struct
@@ -19,7 +19,7 @@ PICKLE_PROTOCOL = 4
 
 
 class Calendar(CellTable):
-    """The states of all keys of one window step in one bucket, and the times at which ticks must check their windows.
+    """The states of all keys of a window step in a bucket, and the next times at which windows must be checked.
 
     Attributes:
         window: The windows of the present call.
@@ -43,7 +43,7 @@ class Calendar(CellTable):
         self.last_tick = EARLIEST
 
     def begin(self, window: Window, changed: dict[bytes, Cell], deleted: set[bytes]) -> None:
-        """Prepare for a bucket call. Before the first call, read from the log's entries when each key is due."""
+        """Prepare for a bucket call. Before the first call, find from the log's entries when each key is due."""
         self.window, self.changed, self.deleted = window, changed, deleted
         if self.heap is None:
             self.heap = []
@@ -92,7 +92,7 @@ class Calendar(CellTable):
         return list(map(self.encode, lives))
 
     def enroll(self, key: bytes, state: WindowState) -> None:
-        """Enter a key in `heap` or `fresh`, so that a tick checks its windows when they are due."""
+        """Note when a key is due (in `heap`, or in `fresh` for the next tick): a tick then checks its windows."""
         assert self.heap is not None
         due = self.window.due(state)
         if due == EARLIEST:

@@ -79,7 +79,7 @@ class CallRun(BucketRun):
         return outputs
 
     def _end(self) -> BucketResult | None:
-        """Serialize all changes and return the result; None if a state cannot be written: the call must run again."""
+        """Serialize all changes, and return the result; None if a state cannot be written: then the call runs again."""
         try:
             result = self._result(is_whole=self._wants_snapshot)
         except NotSerializableError as err:
@@ -110,14 +110,14 @@ class CallRun(BucketRun):
         self._last_try = None
 
     def _forget(self) -> None:
-        """Prepare the stage for the next part, since other calls may have used it."""
+        """Remove from the stage the data of other calls, which may have used it since the previous part."""
         self.stage.clear()
         self.stage.ordinal = self._ordinal
         self._visits.waiting.clear()
         self._visits.counts = []
 
     def _counted(self, counts: Sequence[pb.StepCount]) -> list[pb.StepCount]:
-        """Return the counts of the present part plus those of the call's earlier parts."""
+        """Return the counts of this part, added to those of the call's earlier parts."""
         if not self._counts:
             return list(counts)
         return [

@@ -1,4 +1,4 @@
-"""Cells: each has the state of one key, as an object or as bytes, with timers and times if its step needs them."""
+"""Cells: each holds the state of one key, as an object or as bytes, and its timers and times if there are any."""
 
 import struct
 from typing import Any
@@ -15,7 +15,7 @@ _HEAD, _LENGTH, _DUE = struct.Struct(">BqqH"), struct.Struct(">H"), struct.Struc
 
 
 class NotRead:
-    """Stands for the state of a cell that no message has needed since its bytes came from the log."""
+    """Takes the place of a state that has come as bytes from the log, and that no message has needed yet."""
 
 
 UNREAD: Any = NotRead()
@@ -53,7 +53,7 @@ class Cell:
 
 
 def read_timed(data: bytes) -> tuple[Cell, int, bytes]:
-    """Split the bytes of a timed state in the log: return a cell with the times, and the state's encoding and bytes.
+    """Split a log entry of a timed state: return a cell with timers and times, and the state's encoding and bytes.
 
     Raises:
         FrameError: The bytes are damaged.
@@ -92,7 +92,7 @@ class CellTable(dict[bytes, Cell]):
 
     @property
     def encoding(self) -> int:
-        """Encoding of the states in the log."""
+        """The encoding of the states in the state log."""
         return self.codec.encoding
 
     def encode(self, live: Any) -> bytes:
@@ -118,7 +118,7 @@ class CellTable(dict[bytes, Cell]):
             raise StateReadError(key, err) from err
 
     def wake(self, key: bytes, cell: Cell) -> None:
-        """Deserialize the state of a cell that has only its bytes from the log."""
+        """Deserialize the state of a cell that so far has only the bytes from the log."""
         cell.live = self.load(key, cell.data)
         self.unread -= len(cell.data)
         cell.data = b""

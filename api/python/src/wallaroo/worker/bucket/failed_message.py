@@ -17,7 +17,7 @@ class UnsavedChangeError(Exception):
 
 
 def sort_out(stage: Stage, part: Messages, unread: Mapping[int, Unread]) -> None:
-    """Make dead letters of messages that are skipped, unreadable, or have a wrong time. Keep the others in `part`."""
+    """Make dead letters of messages that are skipped, unreadable, or have a wrong time. Leave the others in `part`."""
     kept = []
     path, step = part.entry.node.path, part.entry.step.name
     for position, ordinal in enumerate(part.ordinals):
@@ -54,7 +54,7 @@ def refuse(stage: Stage, part: Messages, refused: dict[int, Any]) -> None:
 
 
 def bury(stage: Stage, part: Messages, key: bytes, failed: tuple[Any, int, int, BaseException]) -> None:
-    """Make a dead letter of the message on which a step's loop ended with an error. `failed` is the loop's result."""
+    """Make a dead letter of the message with which a step's loop has failed. `failed` has message and error."""
     message, _, sequence, error = failed
     box, path, name = stage.box, part.entry.node.path, part.entry.step.name
     if isinstance(error, UnsavedChangeError):
@@ -73,6 +73,6 @@ def has_wrong_times(times: Sequence[int]) -> bool:
 
 
 def wrong_time(step: str, key: bytes, time: int) -> Diagnostic:
-    """Return C523 for an invalid time. A time that does not fit into 64 bits is given as the nearest int64."""
+    """Return C523 for an invalid time. A time that does not fit into 64 bits is shown as the nearest such number."""
     nearest = {(1 << 63) - 1: " or later", -(1 << 63): " or earlier"}
     return Diagnostic.of("C523", step=step, key=shown(readable(key)), time=f"{time}{nearest.get(time, '')}")

@@ -72,7 +72,7 @@ class Messages:
 
 
 def joined(parts: Sequence[Messages]) -> Messages:
-    """Return the messages of several frames of one step as one object, in the order of their sequences."""
+    """Return the messages of several frames for one step as one object, in the order of their sequences."""
     keys: dict[bytes, int] = {}
     places = [[keys.setdefault(key, len(keys)) for key in part.keys] for part in parts]
     whole = Messages(

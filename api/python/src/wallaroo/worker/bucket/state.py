@@ -54,14 +54,14 @@ class BucketState:
     _log: state_piece.Joiner = field(default_factory=state_piece.Joiner)
 
     def table(self, port: int) -> CellTable:
-        """Return the table of one state name. `port` is the port of its frames in the state log."""
+        """Return the table of a state. Its frames in the state log have the port `port`."""
         table = self.tables.get(port)
         if table is None:
             table = self.tables[port] = CellTable(self.codec)
         return table
 
     def calendar(self, port: int) -> Calendar:
-        """Return the calendar of a window step. `port` is the port of its frames in the state log."""
+        """Return the calendar of a window step. Its frames in the state log have the port `port`."""
         if port not in self.tables:
             self.tables[port] = Calendar(self.codec)
         calendar = self.tables[port]
@@ -115,7 +115,7 @@ class BucketState:
             raise StateReadError(key, err) from err
 
     def cell(self, table: CellTable, key: bytes, build: Callable[[], Any]) -> Cell:
-        """Return a key's state as an object: deserialize it if it is unread, or make a new state.
+        """Return a key's state as an object: read from its bytes if it was not read yet, or new if the key has none.
 
         Raises:
             StateReadError: The state from the log cannot be read.
@@ -186,7 +186,7 @@ class BucketState:
             return self._dumped_one_by_one(port, changed)
 
     def _dumped_one_by_one(self, port: int, changed: Mapping[bytes, Cell]) -> list[bytes]:
-        """Serialize the states one by one, to find a state that cannot be written or that ends the process."""
+        """Serialize the states one by one, to find one that cannot be written, or during which the process ends."""
         values: list[bytes] = []
         for key, cell in changed.items():
             if self.watch is not None:

@@ -21,7 +21,7 @@ class StateCache:
         self._lock = threading.Lock()
 
     def take(self, key: BucketKey, version: Version) -> BucketState | None:
-        """Remove and return the copy if it has this version, else return None. A copy of another version is dropped."""
+        """Remove the copy of a bucket's states. Return the copy if it has this version, else None."""
         with self._lock:
             copy = self._copies.pop(key, None)
             if copy is None:

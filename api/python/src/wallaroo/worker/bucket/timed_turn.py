@@ -15,11 +15,11 @@ MOST = 256  # limit for the messages of one loop: if a timer is due before one, 
 
 
 class DueError(Exception):
-    """Ends a loop over messages, because a timer of the next message's key, or the end of its state, is due first."""
+    """Ends a loop over messages: before the next message, a timer of its key or the end of its state is due."""
 
 
 class TimedTurn:
-    """Runs the steps of timed states in a bucket call. A state is timed if a step has timers or a time to live for it.
+    """Runs the steps of timed states (with timers or a time to live) in a bucket call.
 
     Methods that return False have failed without a dead letter: the call then runs again, message by message.
 
@@ -75,7 +75,7 @@ class TimedTurn:
         return self._wake(part.entry.node.state_port, key, cell, now, cause)
 
     def _run_until_due(self, part: Messages) -> int:
-        """Process messages until a timer is due before the next one. Return their number; -1 if a message failed.
+        """Process messages up to one before which a timer must run. Return their number; -1 if a message failed.
 
         No timer may be due before the first message.
         """
@@ -134,7 +134,7 @@ class TimedTurn:
         return True
 
     def tick(self, tick: Cause, ports: Collection[int]) -> bool:
-        """Run the timers, and end the states, that are due at a tick or visit. Only states of these ports take part."""
+        """Run the timers, and end the states, that are due at a tick or visit, for the states with these ports."""
         time = tick.timestamp_ms
         for port, entry in self.tables.items():
             if port not in ports:
@@ -148,7 +148,7 @@ class TimedTurn:
         return True
 
     def _wake(self, port: int, key: bytes, cell: Cell, until: int, cause: Cause) -> bool:
-        """Run the timers of a key that are due until a time, and end its state if that is due."""
+        """Run the timers of a key that are due before the time `until`. End the key's state if that is due, too."""
         table = self._visits.state.table(port)
         timing = _timing(table)
         for due, name in timing.woken(cell, until):
@@ -172,7 +172,7 @@ class TimedTurn:
         return True
 
     def _expire(self, table: CellTable, port: int, key: bytes, cell: Cell, due: int, cause: Cause) -> bool:
-        """End the state of a key whose time to live is over, or only the part of the state that has a time to live."""
+        """End the state of a key after its time to live. If only a part of it has a time to live, remove this part."""
         entry, is_done = self.tables[port], True
         expiring, visit = entry.state.expiring, entry.step.visit
         if expiring is None or visit is None:
@@ -200,7 +200,7 @@ class TimedTurn:
     def _call(
         self, table: CellTable, key: bytes, entry: StateEntry, name: str, due: int, cause: Cause, run: Visitor
     ) -> bool:
-        """Run user code for a key in place of its step's function, and return whether it succeeded."""
+        """Run user code for a key instead of its step's function. Return whether the code succeeded."""
         time = due if _timing(table).is_event else cause.timestamp_ms
         box, before = self._stage.box, self._stage.box.time
         box.time = time  # a dead letter has the time that a result would have

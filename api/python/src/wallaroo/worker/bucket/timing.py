@@ -1,4 +1,4 @@
-"""Finds the keys of one timed state for which a timer, or the end of the time to live, is due."""
+"""Finds the keys of a timed state that are due: a timer must run, or the time to live is over."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ MOST_TIMERS = 10_000  # how many timers run when a key wakes, because each may s
 
 @dataclass(slots=True)
 class Timing:
-    """When timers and the ends of states are due, for all keys of one state that has timers or a time to live.
+    """The due times of timers and ends of states, for all keys of one state with timers or a time to live.
 
     Attributes:
         ttl_ms: How long a state is kept after the last message of its key; 0 keeps it forever.
@@ -32,7 +32,7 @@ class Timing:
     last_tick: int = NEVER
 
     def begin(self, table: CellTable) -> None:
-        """Attach this object to the table of the keys, and find when each key is due, without deserializing states."""
+        """Attach this object to the table of keys. Find when each key is due, without deserializing its state."""
         table.timing = self
         for key, cell in table.items():
             self.last_tick = max(self.last_tick, cell.silent)
@@ -44,12 +44,12 @@ class Timing:
         heapify(self.heap)
 
     def due(self, cell: Cell) -> int:
-        """Return when the next timer or the end of a key's state is due, in the time of the key's messages."""
+        """Return when the next timer, or the end of a key's state, is due. The result is a time of its messages."""
         next_due = min(cell.timers.values()) if cell.timers else FAR
         return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time > ASLEEP else next_due
 
     def woken(self, cell: Cell, until: int) -> Iterator[tuple[int, str]]:
-        """Yield due time and name of each timer of a key that must run now, in order. An empty name is the state's end.
+        """Yield due time and name of each timer that a key must run now, in order. The state's end has an empty name.
 
         This includes timers that the running ones set. At the end of the data, which is later than all times, each
         timer is due once.
@@ -73,7 +73,7 @@ class Timing:
         return entries
 
     def _tick_of(self, key: bytes, cell: Cell) -> int:
-        """Return the time of the tick at which a key is due, or FAR. If the next tick decides, add it to `fresh`."""
+        """Return the time of the tick at which a key is due, or FAR. If the next tick must decide, note the key."""
         due = self.due(cell)
         if not self.waits or due == FAR:
             return due
@@ -83,7 +83,7 @@ class Timing:
         return due - cell.time + cell.silent
 
     def enroll(self, key: bytes, cell: Cell) -> None:
-        """Enter a key in `heap` or `fresh`, so that a tick finds it when it is due."""
+        """Note when a key is due (in `heap`, or in `fresh` for the next tick), so that a tick then finds it."""
         tick = self._tick_of(key, cell)
         if tick != FAR and (cell.queued is None or tick < cell.queued):
             cell.queued = tick

@@ -36,7 +36,7 @@ Visitor = Callable[[bytes, bytes, Any], Any]  # gets key, message and state; ret
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A visit: the visitors with its name run for every key. `ordinal` is its number in the call, counted from 1."""
+    """A visit: all visitors with its name run for every key. `ordinal` is its number in the call, counted from 1."""
 
     sequence: int
     id: int
@@ -65,7 +65,7 @@ class Visit:
 
     @property
     def place(self) -> tuple[int, ...]:
-        """Sorting key of visits and ticks, which defines the order in which they run."""
+        """Sorting key of visits and ticks: the order in which they run."""
         return self.sequence, 1, self.id, self.ordinal
 
 
@@ -91,7 +91,7 @@ def with_visits(parts: Iterable[Messages], visits: Iterable[Visit | Tick]) -> It
 
 @dataclass(slots=True)
 class VisitTurn:
-    """The visits of one try of a bucket call, and the states that visitors and timers change or delete.
+    """The visits of one try of a bucket call. Keeps the states that visitors and timers change or delete.
 
     Attributes:
         stage: The stage; no other call may use it at the same time.
@@ -114,7 +114,7 @@ class VisitTurn:
         self.waiting.append(Visit.of(frame, self.stage.take(1)[0]))
 
     def entries(self, visit: Visit) -> Iterator[StateEntry]:
-        """Yield the steps with a visitor for a visit. If the visit is skipped, make a dead letter for each instead."""
+        """Yield the steps with a visitor for a visit. If the visit is skipped, make a dead letter for each step."""
         skip = self.stage.skips.get(visit.ordinal - 1)
         for entry in self.stage.states.values():
             if visit.name not in entry.node.visits:
@@ -133,7 +133,7 @@ class VisitTurn:
         return self.messages(entry, keys, visit.metadata, visit, visit.timestamp_ms)
 
     def messages(self, entry: StateEntry, keys: list[bytes], data: bytes, cause: Cause, time: int) -> Messages:
-        """Return a message for each key, with the sequence of a visit or tick, to run user code for these keys."""
+        """Return a message for each key, with the sequence of a visit or tick, to run user code for the keys."""
         count = len(keys)
         self.stage.visited[entry.number] += count
         return Messages(
@@ -142,14 +142,14 @@ class VisitTurn:
         )  # fmt: skip
 
     def _keys(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys whose state is in the log, or will be written to it, in the order of their bytes."""
+        """Return the keys with a state that is or will be in the log, in the order of their bytes."""
         port = entry.node.state_port
         changed, absent = self.changed.get(port, {}), {*self._absent(entry)}
         table = self.state.table(port)
         return sorted(key for key, cell in table.items() if (cell.size >= 0 or key in changed) and key not in absent)
 
     def _absent(self, entry: StateEntry) -> list[bytes]:
-        """Return the keys whose changed state counts as deleted (`is_absent`), e.g. has no value in tables of Goka."""
+        """Return the keys whose new state counts as deleted, e.g. a state of Goka without values in any table."""
         is_absent, changed = entry.state.is_absent, self.changed.get(entry.node.state_port, {})
         if is_absent is None:
             return []
@@ -183,14 +183,14 @@ class VisitTurn:
             yield deleted
 
     def delete(self, table: CellTable, port: int, keys: Iterable[bytes]) -> None:
-        """Delete the states of keys in memory, and note that they must also be removed from the log of states."""
+        """Delete the states of keys in memory, and note the keys, so that the log of states also loses them."""
         for key in keys:
             table.remove(key)
             self.changed.get(port, {}).pop(key, None)
             self.deleted.setdefault(port, set()).add(key)
 
     def delete_absent(self) -> None:
-        """Delete the changed states that count as deleted (`is_absent`), e.g. have no value in tables of Goka."""
+        """Delete new states that count as deleted, e.g. states of Goka without values in any table."""
         for entry in self.stage.states.values():
             port = entry.node.state_port
             self.delete(self.state.table(port), port, self._absent(entry))

@@ -28,7 +28,7 @@ from wallaroo.worker.window.window import (
 
 
 class WindowTurn:
-    """Runs the window steps of a bucket call. It collects messages and ticks first, and then processes all.
+    """Runs the window steps of a bucket call: first collects all messages and ticks, then processes them in order.
 
     Args:
         visits: The visits of the same call.
@@ -47,7 +47,7 @@ class WindowTurn:
             calendar.begin(entry.window, changed, deleted)
 
     def tick(self, header: FrameHeader) -> Tick:
-        """Collect a tick, which acts on all window steps, and return it."""
+        """Collect a tick for all window steps, and return it."""
         self._ticks.append(Tick(header.sequence, header.timestamp_ms, self._stage.take(1)[0]))
         return self._ticks[-1]
 
@@ -56,7 +56,7 @@ class WindowTurn:
         self._runs[part.entry.node.port].append(part)
 
     def attempt(self) -> bool:
-        """Process everything without copies of states. Return False if user code failed, which spoils the states."""
+        """Process everything without copies of states. Return False if user code failed; then states are spoilt."""
         try:
             for entry, calendar, item in self._items():
                 if isinstance(item, Tick):
@@ -72,7 +72,7 @@ class WindowTurn:
         return True
 
     def careful(self) -> None:
-        """Process message by message, so that the state can be restored if user code fails on a message."""
+        """Process messages one by one, so that the state can be restored if user code fails on a message."""
         for entry, calendar, item in self._items():
             if isinstance(item, Tick):
                 self._tick(entry, calendar, item)
@@ -131,7 +131,7 @@ class WindowTurn:
     def _enter(
         entry: WindowEntry, calendar: Calendar, key: bytes, state: WindowState | None, message: Any, time: int
     ) -> tuple[WindowState | None, Given]:
-        """Add a message to a key's state. Return the new state (None if it has ended), and the results of windows."""
+        """Add a message to a key's state. Return the new state (None if it has ended) and results of windows."""
         window = entry.window
         is_new = state is None
         state = WindowState(readable(key)) if state is None else state

@@ -1,4 +1,4 @@
-"""Runs the calls of the worker protocol, which come by gRPC, or from the memory engine in the same process."""
+"""Runs calls of the worker protocol. They come by gRPC, or from the memory engine in the same process."""
 
 import pickle
 import threading
@@ -81,7 +81,7 @@ class CallRunner:
         return pb.SplitReply(lengths=lengths, wanted_bytes=wanted)
 
     def generate(self, request: pb.GenerateRequest) -> pb.GenerateReply:
-        """Make the next messages of a generator source. The request has the last one, so any process can do this."""
+        """Make the next messages of a generator. Any process can do this, because the request has the last message."""
         reply = pb.GenerateReply(encoding=self._codec.encoding)
         try:
             source = self._source("Generate", request.path)
@@ -127,7 +127,7 @@ class CallRunner:
         return reply
 
     def _shows(self, stage: pb.Stage) -> dict[int, Callable[[Any], Any] | None]:
-        """Return, by a state's port in the state log, the function that makes it readable; None shows it as it is."""
+        """Return the functions that make states readable, by port in the state log; None for a state shown as it is."""
         steps = {step.path: step for line in self._program.application.pipelines for step in line.steps}
         states = {node.state_port: steps[node.path].state for node in stage.nodes if node.path in steps}
         return {port: state.show for port, state in states.items() if state is not None}
@@ -226,7 +226,7 @@ class CallRunner:
             return run.part(*part)
 
     def _committed(self, call: pb.Bucket, requests: BucketRequests) -> Generator[pb.Reply, None, BucketState]:
-        """Request the bucket's committed states again, because a failure of user code has spoilt the copy in memory."""
+        """Request the committed states of the bucket again, because user code failed and spoilt the copy in memory."""
         if Version(call.version.counter, call.version.nonce) == EMPTY:
             return self._empty()
         yield pb.Reply(need_state=pb.NeedState(index=call.index, rollback=True))

@@ -13,7 +13,7 @@ _KINDS = ("socket:", "anon_inode:", "pipe:")
 
 
 def open_descriptors() -> dict[int, str]:
-    """Return the open sockets and pipes of this process by descriptor, each with the text by which Linux names it."""
+    """Return the open sockets and pipes of this process: the text with which Linux names each, by descriptor."""
     descriptors = {}
     for path in _DESCRIPTORS.iterdir():
         target = _target(int(path.name))

@@ -1,4 +1,4 @@
-"""The processes of a worker: parent and children run user code in parallel, and each serves a socket of its own.
+"""The processes of a worker: a parent and its children run user code in parallel, each with its own socket.
 
 Parent and children end together: a child ends when the parent's end of a pipe closes, and the parent notices the death
 of a child at once.

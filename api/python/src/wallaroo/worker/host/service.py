@@ -27,7 +27,7 @@ class WorkerService:
         self._program, self._endpoints, self._calls = program, endpoints, calls
 
     def Init(self, request: pb.InitRequest, context: Any) -> pb.InitReply:
-        """Describe this worker. Reply with a failure if it does not fit the runtime, or has another topology."""
+        """Describe this worker to the runtime. Fail if the worker does not fit the runtime, or has another topology."""
         worker = self._program.document["workers"][0]
         reply = pb.InitReply(
             protocol_min=PROTOCOLS[0],
@@ -52,7 +52,7 @@ class WorkerService:
         return self._traced("ProcessState", context, self._calls.process_state(request_iterator))
 
     def _traced(self, method: str, context: Any, replies: Generator[T, None, None]) -> Iterator[T]:
-        """Return the replies of a call. If the client has sent a trace, the call is recorded in it as a span."""
+        """Return the replies of a call. If the client has sent the ids of a trace, record the call there as a span."""
         span = trace.call_span(self._program.application.name, method, context.invocation_metadata())
         return replies if span is None else trace.within(span, replies)
 

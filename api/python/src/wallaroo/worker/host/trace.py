@@ -97,7 +97,7 @@ def service(application: str, environment: Mapping[str, str] = os.environ) -> di
 
 
 def missing(environment: Mapping[str, str] = os.environ) -> str:
-    """Return the name of a package that the requested traces need and that is not installed, or an empty text."""
+    """Return the name of a missing package that the requested traces need, or an empty text."""
     if not is_wanted(environment):
         return ""
     name, package = PACKAGES.get(_protocol(environment), PACKAGES["http/protobuf"])
@@ -129,7 +129,7 @@ class Span:
     _span: Any
 
     def run(self, work: Callable[[], T]) -> T:
-        """Run a function in this thread within the span, which is the parent of spans that user code begins."""
+        """Run a function in this thread within the span. Spans of user code then become children of this span."""
         from opentelemetry.trace import use_span
 
         with use_span(self._span, record_exception=False, set_status_on_exception=False):
@@ -181,7 +181,7 @@ def batch_span(application: str, query: str, batch: int, begun_ns: int, counts: 
 
 
 def task_ids(query: str, batch: int, stage: str, attempt: int) -> int:
-    """Return the id of the tracing span of one stage in one attempt of a task. Other attempts have other ids.
+    """Return the id of the span for one stage in one attempt of a task. Each attempt has another id.
 
     The task sends the id to its worker with each call.
 
@@ -222,7 +222,7 @@ def task_span(application: str, query: str, batch: int, begun_ns: int, ended_ns:
 
 
 def sampled_below(application: str) -> int:
-    """Return a bound, with which Java samples: it reports a trace if the last 8 bytes of its id are below the bound."""
+    """Return a bound by which Java samples traces: it reports those whose id ends in 8 bytes below this bound."""
     provider = _provider(application)
     if provider is None:
         return 0

@@ -24,7 +24,7 @@ MULTI_KINDS = (pb.NODE_KIND_COMPUTATION_MULTI, pb.NODE_KIND_STATE_COMPUTATION_MU
 
 @dataclass(slots=True)
 class Link:
-    """A node of a stage, as `ChainWriter` needs it: its kind, and the nodes that read its messages.
+    """The properties of a stage's node that `ChainWriter` needs: its kind, and the nodes that read its messages.
 
     Attributes:
         kind: Kind of the node.
@@ -70,7 +70,7 @@ class ChainWriter:
         self._functions: list[int] = []
 
     def source(self) -> str:
-        """Return the source: one function `run<number>` per entry, and the functions that they call."""
+        """Return the source of the loops: a function `run<number>` for each entry, and functions that these call."""
         for number, link in enumerate(self._links):
             if not link.input_count:
                 self._entry(number, link)
@@ -86,7 +86,7 @@ class ChainWriter:
         self._lines.append(" " * indent + line)
 
     def _carried(self, key: str) -> str:
-        """Return the arguments that follow `seq` in generated calls: key and time, if the loops have these columns."""
+        """Return the arguments after `seq` in generated calls: key and time, if the stage needs them."""
         return (f", {key}" if self.has_keys else "") + (", t" if self.has_times else "")
 
     def _entry(self, number: int, link: Link) -> None:
@@ -203,11 +203,11 @@ class ChainWriter:
             self._result(number, indent + 1, loops, key, value)
 
     def _sent(self, link: Link, key: str) -> str:
-        """Return the arguments that follow `seq` in the generated call for a SEND node."""
+        """Return the arguments after `seq` in the generated call of a SEND node: key and time, if it needs them."""
         return (f", key={key}" if link.takes_key else "") + (", time=t" if link.has_times else "")
 
     def _result(self, number: int, indent: int, loops: int, key: str = "k", checked: str = "") -> None:
-        """Write the code that passes a result on. If the result is a promise, the message in `checked` fails."""
+        """Write code that passes a result on. If it is a promise (e.g. a coroutine), the message `checked` fails."""
         self._put(indent, f"if v{number} is None:")
         self._put(indent + 1, f"dropped[{number}] += 1")
         if checked:
@@ -225,7 +225,7 @@ class ChainWriter:
         self._message(number, f"i{number}", indent + 2, loops + 1, key)
 
     def _message(self, number: int, value: str, indent: int, loops: int, key: str = "k") -> None:
-        """Write the code that passes on a message of a computation or window, to its readers or to a named output."""
+        """Write code that passes on a message of a computation or window: to its readers, or to a named output."""
         if self._links[number].outputs:
             self._put(indent, f"if {value}.__class__ is Output:")
             self._put(indent + 1, f"dropped[{number}] += 1")
@@ -235,7 +235,7 @@ class ChainWriter:
         self._readers(number, value, indent, loops, key)
 
     def _outputs(self, number: int, link: Link) -> None:
-        """Write the function that passes on the messages for the named outputs of a node."""
+        """Write the function that passes on messages for the named outputs of a node."""
         self._put(0, f"def output{number}(o, seq{self._carried('k')}):")
         self._put(1, "m = o.value")
         self._put(1, "if m is None:")
@@ -305,7 +305,7 @@ class ChainWriter:
 
 
 def _promised(value: str, *, is_multi: bool = False) -> str:
-    """Return the line that checks whether a result, or one of its items, is a promise, e.g. a coroutine."""
+    """Return a line of code that checks whether a result, or an item of it, is a promise (e.g. a coroutine)."""
     if is_multi:
         return f"if not FIT.issuperset(map(type, {value})) and any(map(is_promise, {value})):"
     return f"if {value}.__class__ not in FIT and is_promise({value}):"

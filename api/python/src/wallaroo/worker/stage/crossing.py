@@ -13,7 +13,7 @@ from wallaroo.worker.value.value import ValueCodec
 
 
 class CodedValues:
-    """Writes and reads messages in a built-in codec, for other workers. It has the methods of `ValueCodec`."""
+    """Writes and reads messages in a built-in codec, for other workers, with the same methods as `ValueCodec`."""
 
     def __init__(self, codec: Codec) -> None:
         self.freeze = self.dump = codec.encode
@@ -34,7 +34,7 @@ class CodedValues:
         return list(map(self.loader(encoding), cut(data, lengths)))
 
     def loader(self, encoding: int) -> Callable[[bytes], Any]:
-        """Return the function that reads one value in this codec. `encoding` is that of the frame.
+        """Return the function that reads one value in this codec. `encoding` comes from the header of the frame.
 
         Raises:
             FrameError: The values are not in a codec.
@@ -51,7 +51,7 @@ Values = ValueCodec | CodedValues
 def read_messages(
     values: Values, frame: Frame, enters: Callable[[int], bool] | None = None
 ) -> tuple[list[Any], dict[int, Unread]]:
-    """Return a frame's messages. An unreadable message is None, and the second result has its `Unread` by position.
+    """Return a frame's messages, with None for each unreadable one, and an `Unread` for each of these by position.
 
     Args:
         values: Reads the values.
@@ -92,7 +92,7 @@ def _unread(values: Values, data: bytes, error: BaseException) -> Unread:
 
 
 def values_of(node: pb.Node, own: ValueCodec) -> Values:
-    """Return the object that writes and reads messages for a node where messages leave or enter a stage.
+    """Return the object that writes and reads the messages at a node where they enter or leave a stage.
 
     Raises:
         FrameError: The node names a codec that this worker does not have.

@@ -1,4 +1,4 @@
-"""Entries, where messages of a source or of another stage enter a stage. They cut frames and decode messages."""
+"""Entries: the points of a stage where messages come in. They cut frames into messages and decode them."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any
@@ -44,7 +44,7 @@ class SourceEntry:
         return cut(frame.data, frame.lengths), list(range(header.sequence, header.sequence + header.count))
 
     def reader(self, encoding: int) -> Any:
-        """Return the function that decodes messages of an encoding: the user's decoder, for payloads of sources."""
+        """Return the function that reads messages with this encoding, e.g. the user's decoder for payloads."""
         if self._values is not None:
             return self._values.loader(encoding)
         if self.source.generator is not None or encoding not in (PLAIN, FRAMED):

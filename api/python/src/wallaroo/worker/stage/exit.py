@@ -1,4 +1,4 @@
-"""Exits, where messages leave a stage: as a frame for each bucket of the next state step, or as frames of a sink."""
+"""Exits, where messages leave a stage: in a frame for each bucket of the next state step, or in frames for a sink."""
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ Slot = tuple[Any, ...]
 
 
 class Writer(Protocol):
-    """Serializes the messages of an exit: at once if a message could change, else when its frame is complete."""
+    """Serializes the messages of an exit: at once if user code can still change the message, else frame by frame."""
 
     def freeze(self, message: Any, /) -> Any:
         """Return a message in a form that later changes of the message do not affect."""
@@ -45,7 +45,7 @@ class Writer(Protocol):
 
 
 class Group:
-    """The messages for one bucket that a call has made so far, as the columns of a frame."""
+    """The messages of a call for one bucket so far, as the columns of a frame."""
 
     __slots__ = ("bucket", "indexes", "keys", "parts", "sequences", "times", "values")
 
@@ -92,7 +92,7 @@ class KeyExit:
         self.slots.clear()
 
     def slot(self, key: Any, message: Any, sequence: int) -> Slot | None:
-        """Return the functions that add a message to a key's bucket. For an invalid key make a dead letter."""
+        """Return the functions that add a message to its key's bucket; None after a dead letter for a wrong key."""
         # 1, True and 1.0 are equal, so only keys of exact type int may use the cache for ints.
         kind = type(key)
         if kind is int and key in self._int_slots:
@@ -126,7 +126,7 @@ class KeyExit:
             return None
 
     def order(self) -> None:
-        """Sort the messages by sequence."""
+        """Sort the messages of each bucket by sequence."""
         for group in self._groups.values():
             put_in_order(group.sequences, group.values, group.indexes, group.times)
 
@@ -171,7 +171,7 @@ class SinkExit:
         self.sequences.clear()
 
     def other(self, result: Any, message: Any, sequence: int) -> bytes | None:
-        """Return the bytes of an unusual result (long, or neither str nor bytes); None if it became a dead letter."""
+        """Return the bytes of a result that is long, or neither str nor bytes; None if it became a dead letter."""
         if isinstance(result, str):
             try:
                 result = str.encode(result)
@@ -209,7 +209,7 @@ class SinkExit:
         return list(map(len, parts)), b"".join(parts)
 
     def _drop_unencodable(self) -> None:
-        """Make dead letters of results that UTF-8 cannot encode. The letters show these results, not the messages."""
+        """Make dead letters of results that UTF-8 cannot encode. The letters show results in place of messages."""
         kept: list[tuple[Any, int]] = []
         for value, sequence in zip(self.values, self.sequences, strict=True):
             try:
@@ -241,7 +241,7 @@ class KeyedExit:
             each.clear()
 
     def take(self, value: bytes, sequence: int, key: bytes, more: Any) -> None:
-        """Add a message."""
+        """Add a message with its key and further item."""
         if more:
             self._more[len(self.values)] = more
         self.values.append(value)
@@ -277,7 +277,7 @@ class KeyedExit:
 
 
 def put_in_order(sequences: list[int], *columns: list[Any]) -> None:
-    """Sort messages by sequence, in place. The sort is stable. A column may be empty.
+    """Sort messages by sequence, in place. Messages of equal sequence keep their order. A column may be empty.
 
     Example:
         >>> sequences, values = [2, 1, 2], ["a", "b", "c"]
@@ -312,7 +312,7 @@ def frame_of(
     times: Sequence[int] = (),
     **columns: Sequence[Any],
 ) -> bytes:
-    """Return a frame as bytes. Sequences and times, if any, are written as differences to the smallest one."""
+    """Return a frame as bytes. Sequences and times are written as differences to the smallest of them."""
     first, earliest = min(sequences), min(times, default=timestamp_ms)
     flags, body = joined_body(
         lengths,
@@ -327,7 +327,7 @@ def frame_of(
 def cut_ranges(
     lengths: Sequence[int], data: bytes, frame_bytes: int, sizes: Sequence[int] | None = None
 ) -> Iterator[tuple[int, int, bytes]]:
-    """Cut messages into frames: yield for each the index of its first message, that after its last, and the values.
+    """Cut messages into frames. Yield for each frame the index of its first message, the next index, and the values.
 
     A frame ends when it exceeds `frame_bytes`.
 

@@ -1,4 +1,4 @@
-"""Records in a file which message is in user code, so that the runtime knows it after the death of this process."""
+"""Notes in a file which message user code processes, so that the runtime can read this if the process dies."""
 
 import mmap
 import os
@@ -15,7 +15,7 @@ Words = list[int] | memoryview
 
 
 class InFlight:
-    """The in-flight file of a stream of calls, mapped into memory as `words`. Without a file, `words` is only a list.
+    """The file in which a stream of calls notes its message in flight, mapped into memory as the list `words`.
 
     Attributes:
         words: Index of the call, ordinal plus 1 of the message in flight or 0, process id, keys of visits and ticks.

@@ -1,4 +1,4 @@
-"""State steps and window steps. A stage with state begins with them, because keys are shuffled before them."""
+"""State steps and window steps. Stages with state begin with such steps, since a shuffle by key is before them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -47,7 +47,7 @@ class RecordExit(KeyedExit):
 
 
 def _parts(result: Any) -> tuple[bytes | None, bytes, bytes]:
-    """Return value and key of an encoder's result, and its partition as bytes of headers; empty if it has none."""
+    """Return value and key of an encoder's result, and its partition as headers; these are empty if it has none."""
     value, key, partition = result, None, None
     if isinstance(result, tuple):
         value, key, partition = result if len(result) == 3 else (*result, None)

@@ -94,7 +94,7 @@ class Stage:
 
     @contextmanager
     def call(self, index: int, flight: InFlight, skips: Iterable[pb.Skip]) -> Iterator[None]:
-        """Open the context of one call: `flight` records its messages, and messages of `skips` are skipped.
+        """Run one call within the context: note its messages in `flight`, and skip the messages in `skips`.
 
         At the end wait for the commits that user code has deferred.
 
@@ -162,7 +162,7 @@ class Stage:
         return list(self.outputs(index, timestamp_ms))
 
     def _columns(self, frame: Frame, positions: Sequence[int]) -> Iterator[Iterable[Any]]:
-        """Yield the arguments that only some generated loops take: the keys and the times of messages."""
+        """Yield the keys and the times of messages, each only if the generated loops take it as an argument."""
         if self.has_keys:
             keys, indexes = frame.keys, frame.key_indexes
             yield [keys[indexes[position]] for position in positions] if keys else repeat(b"")
@@ -178,7 +178,7 @@ class Stage:
                 exit_.order()
 
     def outputs(self, index: int, timestamp_ms: int) -> Iterator[pb.Output]:
-        """Yield the frames that the call made: messages of all exits, then dead letters."""
+        """Yield the frames of the call: the messages of all exits, then the dead letters."""
         for exit_ in self._exits:
             yield from exit_.outputs(index, timestamp_ms)
         if self.box.letters:
@@ -267,7 +267,7 @@ class Stage:
         return links
 
     def _names(self, stage: pb.Stage) -> dict[str, Any]:
-        """Make entries and exits. Return the functions and objects that the loops use, by their names in the loops."""
+        """Make entries and exits. Return the functions and objects for the loops, by the names that these use."""
         names: dict[str, Any] = {"dropped": self._dropped, "made": self._made, "paired": paired, "Output": Output}
         names |= {"is_new_state": is_new_state, "is_state": is_state, "state_returned": state_returned, "FIT": FIT}
         names |= {"is_promise": is_promise, "promised": promised, "copied": self.codec.copy, "times_of": self.box.times}
@@ -327,7 +327,7 @@ class Stage:
     def _add_key(
         self, number: int, node: pb.Node, step: Step | None, stage: pb.Stage, *, names: dict[str, Any]
     ) -> None:
-        """Add a KEY node. If it has no partition function, messages bring a key, or all have the empty key."""
+        """Add a KEY node. Without a partition function, messages already have a key, or all get the empty key."""
         name = node.path if step is None else step.name
         partition = step.state.partition if step is not None and step.state is not None else None
         key_exit = KeyExit(node, name, stage, values_of(node, self.codec), self.box, is_own=partition is None)
@@ -356,7 +356,7 @@ class Stage:
 
 
 def not_hosted(what: str, path: str) -> Diagnostic:
-    """Return W403 for a call or stage that names a node of which this worker's program has no code."""
+    """Return W403: a call or stage names a node, but this worker's program has no code for it."""
     return Diagnostic.of("W403", worker="main", reason=f'{what} names "{path}", which it does not host')
 
 

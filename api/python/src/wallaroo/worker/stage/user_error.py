@@ -13,7 +13,7 @@ from wallaroo.worker.value.result import LIST_EXPECTED, listed
 def fail_of(
     box: LetterBox, node: pb.Node, step: str, code: str = "C501", *, is_payload: bool = False
 ) -> Callable[[Any, int, BaseException], None]:
-    """Return a function for the generated loops: it makes a dead letter of a message on which user code failed."""
+    """Return a function that makes a dead letter if user code fails on a message; the generated loops call it."""
     path, add = node.path, box.add
 
     def fail(message: Any, sequence: int, error: BaseException) -> None:
@@ -23,7 +23,7 @@ def fail_of(
 
 
 def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], Sequence[Any]]:
-    """Return a function that lists the messages in a step's result. If the result is wrong, it makes a dead letter."""
+    """Return a function that lists the messages in a step's result, or makes a dead letter if the result is wrong."""
     path, add = node.path, box.add
 
     def items(result: Any, message: Any, sequence: int) -> Sequence[Any]:
@@ -36,7 +36,7 @@ def items_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, in
 
 
 def keyed_of(box: LetterBox, node: pb.Node, step: str) -> Callable[[Any, Any, int], bytes | None]:
-    """Return a function for the generated loops: it returns a key as bytes. If the key is wrong, the message fails."""
+    """Return a function that converts a key to bytes, or makes a dead letter if the key is wrong, for the loops."""
     path, add = node.path, box.add
 
     def keyed(key: Any, message: Any, sequence: int) -> bytes | None:

@@ -33,7 +33,7 @@ class WrongResultError(Exception):
 
 
 class ExitNode(Protocol):
-    """An exit of a stage (the node through which a message leaves it), as a dead letter names it.
+    """Names an exit of a stage (the node through which a message leaves the stage) for a dead letter.
 
     Attributes:
         path: Path of the node in the topology.
@@ -80,7 +80,7 @@ class LetterBox:
         self.times.clear()
 
     def enter(self, frame: Frame) -> None:
-        """Keep the times of the messages in a frame: a dead letter shows the time of its message."""
+        """Keep the times of a frame's messages, because a dead letter shows the time of its message."""
         self._frames.append(Frame(frame.header, sequences=frame.sequences, timestamps=frame.timestamps))
 
     def _time_of(self, sequence: int) -> int:
@@ -213,7 +213,7 @@ def preview(message: Any) -> str:
 
 
 def _told(finding: Diagnostic) -> str:
-    """Return the error text of a dead letter. For C504 it includes the remedy, which the catalogue does not have."""
+    """Return the error text of a dead letter. For C504 it includes the remedy, because the catalogue has none."""
     return f"{finding.message}; {finding.fix}" if finding.code == "C504" and finding.fix else finding.message
 
 

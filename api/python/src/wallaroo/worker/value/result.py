@@ -57,7 +57,7 @@ def persisted(result: Any) -> bool:
 
 
 def time_of(source: Source) -> Callable[[bytes], int]:
-    """Return a function that calls the user's `event_time` for a payload, and fails if the result is no number."""
+    """Return a function that calls the user's `event_time` for a payload. It fails if the result is no number."""
 
     def time(payload: bytes) -> int:
         assert source.event_time is not None
@@ -81,7 +81,7 @@ def expected_of(step: Step) -> str:
 
 
 def checked(step: Step, run: Callable[..., Any], declared: Collection[str]) -> Callable[..., Any]:
-    """Wrap a step's user function, so that it fails on a message for an output that the step does not declare.
+    """Wrap a step's user function. The wrapper fails on a message for an output that the step does not declare.
 
     It fails before any of its messages is passed on. Stages without outputs do not need this check, since there
     `output` itself fails.

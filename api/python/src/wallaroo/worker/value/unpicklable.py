@@ -18,7 +18,7 @@ _REFUSALS = (TypeError, AttributeError, pickle.PicklingError)
 
 
 def reason_of(value: Any, error: BaseException) -> str:
-    """Return on one line why a value cannot be serialized, and where the part is that pickle refuses.
+    """Return the reason why a value cannot be serialized, on one line, with the path of the part that pickle refuses.
 
     Example:
         >>> from threading import Lock

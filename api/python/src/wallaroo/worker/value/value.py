@@ -43,7 +43,7 @@ class NotSerializableError(Exception):
         self.type_name, self.port, self.key = type(state).__name__, port, key
 
     def finding(self, code: str, step: str, key: str) -> Diagnostic:
-        """Return the diagnostic for the user: C504 if one message is the cause, C511 if the whole call fails."""
+        """Return the diagnostic for the user: C504 if one message is the cause, C511 if it concerns the whole call."""
         if code == "C511":
             return Diagnostic.of(code, step=step, key=key, error=self)
         fix = f"keep only what can be pickled in {self.kept}, {REMEDY}"
@@ -111,7 +111,7 @@ class ValueCodec:
         return list(map(self._checked, values))
 
     def dump_state(self, state: Any) -> bytes:
-        """Serialize a state. Check that the user's `deserialize` can read it, since the next run must be able to."""
+        """Serialize a state. Check that the user's `deserialize` can read it, because the next run must do so."""
         return self.dump_states([state])[0]
 
     def dump_states(self, states: Sequence[Any]) -> list[bytes]:
@@ -133,7 +133,7 @@ class ValueCodec:
         return Serialized(self.dump(message))
 
     def copy(self, message: Any) -> Any:
-        """Return a copy of a message for a further step, or the same object if it is immutable or cannot be copied."""
+        """Return a copy of a message for a further step, or the message itself if it cannot change or be copied."""
         if type(message) in _IMMUTABLE:
             return message
         try:

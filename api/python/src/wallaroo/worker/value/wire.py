@@ -1,4 +1,4 @@
-"""Cuts the bytes of a TCP source into payloads. For each new header the user's decoder must confirm the length."""
+"""Cuts the bytes of a TCP source into payloads. The user's decoder must confirm the length in each new header."""
 
 from collections.abc import Callable
 from typing import Any
@@ -94,7 +94,7 @@ class WireReader:
         return payloads, sequences if sequences is not None else list(range(sequence, number))
 
     def split(self, data: bytes, max_message_bytes: int) -> tuple[list[int], int]:
-        """Return the lengths of the complete messages in `data`, and of the message after them (0 if unknown).
+        """Return the lengths of the complete messages in `data`, and of the next message (0 if that is unknown).
 
         Raises:
             HeaderError: The decoder fails on a header.

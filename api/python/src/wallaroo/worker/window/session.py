@@ -23,7 +23,7 @@ class SessionWindow(TimedWindow):
         state.first = state.latest = state.oldest = time
 
     def _sessions(self, state: WindowState) -> list[Session]:
-        """Return the open sessions in order, and update the last time of the newest session in `panes`."""
+        """Return the open sessions in order. First update the end of the newest session in `panes`."""
         sessions: list[Session] = sorted(state.panes)
         if sessions and sessions[-1][1] != state.latest:
             newest = sessions.pop()

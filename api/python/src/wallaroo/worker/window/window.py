@@ -25,7 +25,7 @@ class Failed(NamedTuple):
 
 
 class Stuck(NamedTuple):
-    """Stands for a result: the key begins again, because a time far ahead had made all later messages late (C524)."""
+    """Stands for a result (C524): a key begins again, because a message far in the future made all later ones late."""
 
     latest: int
 
@@ -94,7 +94,7 @@ class WindowState:
 
     @classmethod
     def of(cls, key: Any, fields: tuple[Any, ...], panes: dict[Any, Any]) -> "WindowState":
-        """Return a saved state: its accumulators, and the other fields as `fields` returned them."""
+        """Return a saved state, from its accumulators, and from the other fields in the form of `fields`."""
         state = cls(key)
         state.first, state.latest, state.oldest, state.has_begun, state.silent, state.is_late = fields
         state.panes = panes
@@ -132,12 +132,12 @@ class Window(ABC):
         """Add a message to the state of its key. An exception of `update` is passed on, and spoils the state."""
 
     def due(self, state: WindowState) -> int:
-        """Return the time of the first tick that emits a window; EARLIEST if the key's silence has not yet begun."""
+        """Return the time of the first tick that emits a window; EARLIEST if no tick came since the last message."""
         return EARLIEST if state.silent is None else state.silent + self.patience
 
     @abstractmethod
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Return the results that a tick of this time emits, and whether it ends the state of the key."""
+        """Return the results of a key at a tick of this time, and whether the tick ends the state of the key."""
 
     def add(self, message: Any, accumulator: Any) -> None:
         """Let `update` add a message to an accumulator.
@@ -197,7 +197,7 @@ class TimedWindow(Window):
         """Emit the windows that are due at the time `until`."""
 
     def enter(self, state: WindowState, is_new: bool, message: Any, time: int) -> Given:
-        """Add a message to its windows. First emit the windows that its time ends."""
+        """First emit the windows that are over at the time of a message. Then add the message to its windows."""
         emitted: Given = []
         if is_new:
             self._begin(state, time)
@@ -217,7 +217,7 @@ class TimedWindow(Window):
         return emitted
 
     def _is_stuck(self, state: WindowState, time: int) -> bool:
-        """Return whether a key has got only late messages for the time `patience`. With event time, return False."""
+        """Return whether only late messages of a key have come for the time `patience`; False with event time."""
         if self.is_event or state.silent is None or not self._is_late(state, time):
             return False
         return time >= state.silent + self.patience
@@ -228,13 +228,13 @@ class TimedWindow(Window):
         self._begin(state, time)
 
     def due(self, state: WindowState) -> int:
-        """Return the time at which the next window is due, or the state of the key ends."""
+        """Return the time at which a key is due: for its next window, or for the end of its state."""
         if self.waits:
             return super().due(state)
         return min(self._end(state) + self.delay, state.latest + self.patience)
 
     def tick(self, state: WindowState, time: int) -> tuple[Given, bool]:
-        """Emit the windows that this tick ends: all of them if the key has been silent for `patience`."""
+        """Emit the windows that this tick ends. If no message came for the time `patience`, emit all windows."""
         emitted: Given = []
         last = state.latest + self.patience
         is_over = self.waits or time >= last

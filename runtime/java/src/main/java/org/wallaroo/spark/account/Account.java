@@ -121,7 +121,9 @@ public final class Account implements CallCounts {
         delivered.clear();
     }
 
-    /** Checks that each stage has processed all messages for its ports. Removes them from {@code passing}. */
+    /**
+     * Checks that each stage has processed all messages for its ports, and removes these messages from {@code passing}.
+     */
     private void checkLevel(Map<String, List<Integer>> stages, Map<Integer, Long> passing) {
         stages.forEach((stage, ports) -> {
             for (int port : stage.equals(reader) ? List.<Integer>of() : ports) {

@@ -4,7 +4,7 @@ import java.util.List;
 import java.util.Map;
 import org.wallaroo.spark.message.JournalRow;
 
-/** Gets the counts of worker calls. Accounts of tasks and of engines compare different counts, and ignore the rest. */
+/** Receives the counts of a stage's worker calls. Accounts of tasks and of engines each keep some of these counts. */
 public interface CallCounts {
     /** Notes that a stage is about to call its worker. A task reports the time of its first call. */
     default void opened(String stage) {}

@@ -31,7 +31,7 @@ public record BucketVersion(long counter, long nonce, int first, int last, long 
                 buffer.getLong(), buffer.getLong());
     }
 
-    /** Returns this version with a log that ends before an entry: the store then returns only the entries before it. */
+    /** Returns this version for a shorter log: the store then returns only the entries before {@code entry}. */
     public BucketVersion until(int entry) {
         return new BucketVersion(counter, nonce, first, entry, snapshotBytes, changeBytes);
     }

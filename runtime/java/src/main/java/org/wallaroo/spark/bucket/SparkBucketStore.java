@@ -57,7 +57,9 @@ public final class SparkBucketStore implements BucketStore {
         return entries.getValue(TIMES);
     }
 
-    /** Stores the time of the latest row of each source. Later micro-batches compute their watermark from it. */
+    /**
+     * Stores the time of the latest row of each source. Later micro-batches compute their watermark from these times.
+     */
     public void storeTimes(byte[] times) {
         entries.updateValue(TIMES, times);
     }

@@ -138,7 +138,7 @@ public final class BarrierQueue {
     }
 
     /**
-     * Waits until there is work for the task.
+     * Waits for a limited time until there is work for the task, and returns this work.
      *
      * @param caller attempt of the task
      * @param nanoseconds how long to wait

@@ -52,8 +52,8 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
     private RuntimeException failure;
 
     /**
-     * A delivery that the egress has not acknowledged, or a mark between deliveries, which has a place in the journal:
-     * all deliveries before the mark derive from input before this place.
+     * A delivery that the egress has not acknowledged, or a mark between two deliveries. A mark has a place in the
+     * journal: all deliveries before the mark derive from input before this place.
      */
     private record Sent(long number, int bytes, JournalRow.Place place) {}
 

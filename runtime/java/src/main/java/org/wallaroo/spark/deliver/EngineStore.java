@@ -22,7 +22,7 @@ public final class EngineStore implements BucketStore {
     private List<Changes> unbound = new ArrayList<>(); // since the last barrier
 
     /**
-     * Makes the view of an engine.
+     * Makes the view for one engine.
      *
      * @param queue of the engine
      * @param isNew whether Spark's store had nothing when the engine began

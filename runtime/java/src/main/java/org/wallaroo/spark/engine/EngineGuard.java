@@ -49,7 +49,7 @@ public final class EngineGuard {
         this.engines = engines;
     }
 
-    /** Returns the offset at which the engine has ended, whose commit includes all its work; -1 if it has not ended. */
+    /** Returns the offset at which the engine has ended; -1 before. A commit of it includes all work of the engine. */
     public long end() {
         Served found = engine;
         return found == null ? -1 : found.queue().endOffset();

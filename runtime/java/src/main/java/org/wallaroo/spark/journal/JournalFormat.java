@@ -15,7 +15,9 @@ import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
-/** The common part of Spark's data sources for journals, and for the ticks of a clock: rows of one column of bytes. */
+/**
+ * The common part of Spark's data sources for journals, and for the ticks of a clock. A row has one column, with bytes.
+ */
 public abstract class JournalFormat implements TableProvider {
     private static final StructType SCHEMA = new StructType().add("row", DataTypes.BinaryType);
 

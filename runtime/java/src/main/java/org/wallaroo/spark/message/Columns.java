@@ -179,7 +179,7 @@ public record Columns(
         parts.addAll(pieces);
     }
 
-    /** Returns at most {@code most} keys of a frame's body, as a sample. The frame's sequence selects the first one. */
+    /** Returns up to {@code most} keys of a frame's body as a sample, whose beginning varies with the sequence. */
     static List<byte[]> keys(ByteBuffer body, long sequence, int most) {
         try {
             long[] lengths = column(body, true, body.getInt());

@@ -10,7 +10,7 @@ import wallaroo.worker.v1.WorkerOuterClass.Origin;
  * origin of a {@link JournalRow.Item} is something else: a number.
  */
 public interface Origins {
-    /** The implementation for sources that are no topics: it changes no dead letter. */
+    /** The implementation for sources that read no topic: it changes no dead letter. */
     Origins NONE = data -> null;
 
     /**

@@ -9,8 +9,8 @@ import org.apache.spark.TaskContext;
 
 /**
  * Chooses how long a Kafka client of Spark's connector waits for an answer. A consumer in a task waits long, because a
- * task that fails may end the query. The client in the driver waits for a short time, and then Spark creates a new
- * client: a client that has asked the leader of a partition does not notice that this broker has left the cluster
+ * task that fails may end the query. The client in the driver waits for a short time; then Spark creates a new client.
+ * The old client has asked the leader of a partition, and would not notice that this broker has left the cluster
  * (KAFKA-20673).
  *
  * <p>Spark gives all clients of a source the same settings. The setting {@code ${NAME:TASK,DRIVER}} has both values.

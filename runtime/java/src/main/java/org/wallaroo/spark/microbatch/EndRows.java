@@ -14,8 +14,8 @@ import org.wallaroo.spark.stage.CallScope;
 import org.wallaroo.spark.state.FinalStates;
 
 /**
- * Yields the rows of a level of an applied application, and after them the states at the end of the batch, which the
- * user has asked for.
+ * Yields the rows of a level, and after them the states at the end of the batch. A PySpark job asks for these states
+ * with {@code gives_states}.
  */
 final class EndRows extends ChainedIterator<byte[]> {
     private final Iterator<byte[]> rows;

@@ -15,8 +15,8 @@ import org.wallaroo.spark.message.JournalRow;
 import org.wallaroo.spark.query.Settings;
 
 /**
- * Runs a level of an applied application. Steps that get results of windows or timers get their messages in the order
- * of event time.
+ * Runs a level of an application that a PySpark job applies ({@code apply}). Steps that get results of windows or
+ * timers get their messages in the order of event time.
  *
  * <p>A result has the sequence of the message or tick that made it, and workers process messages in the order of
  * sequences. A result of a key without further messages is made late, and would follow newer results of other keys. So
@@ -35,8 +35,8 @@ final class EventOrder {
     private record Placed(long timeMs, long sequence, int item, int index) {}
 
     /**
-     * Runs a partition's frames. Messages for steps in event time get new sequences in this order, and outputs for later
-     * levels get the original sequences again.
+     * Runs a partition's frames. Messages for steps in event time get new sequences in the order of their times.
+     * Outputs for later levels get the original sequences again.
      */
     Iterator<List<JournalRow.Item>> run(
             List<JournalRow.Item> items, Function<List<JournalRow.Item>, Iterator<List<JournalRow.Item>>> level) {
@@ -78,7 +78,9 @@ final class EventOrder {
         return placed;
     }
 
-    /** Returns the first changed sequence. These follow the sequences of other messages, and precede those of ticks. */
+    /**
+     * Returns the sequence of the first message in event time. These messages come after all others, and before ticks.
+     */
     private long first() {
         return WindowTime.AFTER_ALL - sequences.length;
     }

@@ -62,7 +62,9 @@ final class LevelOutput {
         return take(items, 0);
     }
 
-    /** Turns outputs into rows. In an applied application, the place of {@code row} orders equal sequences. */
+    /**
+     * Turns outputs into rows. Under {@code apply}, rows with equal sequences are ordered by the place of {@code row}.
+     */
     List<byte[]> take(JournalRow row) {
         return take(row.items(), isApplied ? row.place().offset() : 0);
     }
@@ -114,12 +116,14 @@ final class LevelOutput {
         return rows.iterator();
     }
 
-    /** Says whether this is the last level of an applied application. It yields frames as rows, and stages nothing. */
+    /**
+     * Says whether this is the last level of an application under {@code apply}. It yields frames, and stages nothing.
+     */
     boolean yieldsFrames() {
         return yieldsFrames;
     }
 
-    /** Aborts the output if the task fails. An applied application stages nothing, and no driver reads its accounts. */
+    /** Aborts the output if the task fails. Under {@code apply} nothing is staged, and nobody reads accounts. */
     void abortOnFailure() {
         if (!isApplied) {
             TaskContext.get().addTaskFailureListener((failed, error) -> {

@@ -98,8 +98,8 @@ final class LevelRows extends ChainedIterator<byte[]> {
     }
 
     /**
-     * Returns the held frames that the level runs, in order. At the last level, also stages the held frames that
-     * earlier levels have finished.
+     * Returns those held frames that the level runs, in order. At the last level, also stages held frames that earlier
+     * levels have finished.
      *
      * <p>Of ticks after all records only the last one runs: records that waited for the micro-batch are no silence.
      */

@@ -18,7 +18,8 @@ import org.wallaroo.spark.query.Settings;
 import wallaroo.worker.v1.WorkerOuterClass.DeadLetter;
 
 /**
- * Turns the frames and accounts that leave the last level of an applied application into rows.
+ * Turns the frames and accounts that leave the last level into rows, for a PySpark job that applies the application
+ * ({@code apply}).
  *
  * <p>A row is a message for a sink, a dead letter, a state, or the counts of a task in the order of {@link
  * AppliedSettings#counts}. A dead letter that must end the query raises its error.

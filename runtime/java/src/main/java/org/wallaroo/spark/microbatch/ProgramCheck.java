@@ -12,16 +12,16 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.worker.WorkerHome;
 
 /**
- * Checks that the program which {@code apply} runs can read the states in the checkpoint of the user's query: it compares
- * facts about each state (its class, key and others) with those that the partition's store has kept.
+ * Checks that the program of {@code apply} can read the states in the checkpoint of the user's query. It compares facts
+ * about each state (its class, key and others) with the facts that the partition's store has kept.
  *
  * <p>The check runs in tasks, because only they know the checkpoint. {@code plan/kept_state.py} decides which changes
  * of the program are refused.
  */
 record ProgramCheck(Settings settings, int level) {
     /**
-     * Compares the facts about the present program with those in the partition's store. Stores the present ones if they
-     * differ and the change is safe.
+     * Compares the facts about the present program with those in the partition's store. If they differ and the change
+     * is safe, stores the present facts.
      *
      * @throws OperatorFailure R716 if the number of partitions, or anything else on which states depend, has changed
      */

@@ -80,7 +80,9 @@ final class TaskAccount implements CallCounts {
         made.merge(List.of((long) bucket, (long) row.port()), row.messages(), Long::sum);
     }
 
-    /** Counts the messages of a row that came from an earlier level, by the task that made the row. */
+    /**
+     * Counts the messages of a row that came from an earlier level. There is a count for each task that made such rows.
+     */
     void took(int bucket, ShuffleRow row) {
         taken.merge(List.of((long) bucket, row.maker().attempt(), (long) row.port()), row.messages(), Long::sum);
         makers.put(row.maker().attempt(), List.of(row.maker().level(), row.maker().partition()));
@@ -117,7 +119,7 @@ final class TaskAccount implements CallCounts {
         return steps;
     }
 
-    /** Lets another account report the ends of workers' processes, since nobody will read this account. */
+    /** Lets another account report the processes of workers that have ended, since nobody will read this account. */
     void abort() {
         WorkerConnection.giveEndings(endings);
     }

@@ -9,8 +9,8 @@ import org.apache.spark.sql.connector.read.streaming.SupportsTriggerAvailableNow
 import org.wallaroo.spark.message.Frames;
 
 /**
- * Spark's stream of ticks by the clock. Its offset is the time, in steps of the interval, so that micro-batches also
- * run when no rows come.
+ * Spark's stream of ticks by the clock. Its offset is the time, in steps of the interval. So micro-batches also run
+ * when no rows come.
  *
  * <p>Spark keeps the time of a tick as offset of the micro-batch, so that a repeated micro-batch has the same tick. The
  * tick is not later than the micro-batch's own time, which the rows of the micro-batch get.

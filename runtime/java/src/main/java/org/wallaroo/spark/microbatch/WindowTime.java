@@ -14,8 +14,8 @@ import org.wallaroo.spark.query.Settings;
 import org.wallaroo.spark.query.Ticks;
 
 /**
- * Makes ticks from the times of rows, for the windows, timers and ttl of an applied application. The ticks come after
- * all messages of a micro-batch.
+ * Makes ticks from the times of rows, for windows, timers and ttl in a PySpark job ({@code apply}). The ticks come
+ * after all messages of a micro-batch.
  *
  * <p>Each task of level 0 sends one tick to each partition, with the latest time of its rows. All levels of a partition
  * compute the same time from these ticks. The ticks of a level come after the output of earlier levels at their ticks.
@@ -85,8 +85,8 @@ final class WindowTime {
 
     /**
      * Returns the times of a batch's last ticks: the latest time of all rows, then two times that end all windows. A
-     * batch that returns its states leaves windows open, so it has no tick, or only the first one: steps that get
-     * results in the order of event time need it, since otherwise results of silent keys would come too late.
+     * batch that returns its states leaves windows open, so it has no tick, or only the first one. Steps that get
+     * results in the order of event time need this tick, since otherwise results of silent keys would come too late.
      */
     private List<Long> ending(List<JournalRow.Item> sent) {
         long latest = sent.stream().mapToLong(item -> Frames.timeMs(item.frame())).max().orElseThrow();

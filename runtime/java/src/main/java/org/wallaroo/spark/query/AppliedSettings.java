@@ -6,7 +6,8 @@ import java.util.Map;
 import java.util.Set;
 
 /**
- * The driver's settings of an applied application: its steps run between DataFrames of a user's own query.
+ * The driver's settings of an application that a PySpark job applies ({@code apply}): its steps run between DataFrames
+ * of a user's own query.
  *
  * @param outputs names of the sinks by their ports
  * @param states names of the states by the ports of their logs

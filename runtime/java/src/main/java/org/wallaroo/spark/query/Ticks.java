@@ -3,7 +3,7 @@ package org.wallaroo.spark.query;
 import java.util.Map;
 
 /**
- * The ticks that make time pass for the windows, timers and ttl of an applied application.
+ * The ticks that make time pass for windows, timers and ttl in a PySpark job ({@code apply}).
  *
  * @param kind {@link #CLOCK}, {@link #WATERMARKS} or {@link #END}; empty if nothing makes time pass
  * @param intervalMs time from one tick of the clock to the next

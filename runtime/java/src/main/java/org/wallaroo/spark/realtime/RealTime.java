@@ -47,10 +47,10 @@ public final class RealTime {
     }
 
     /**
-     * Returns six numbers, which a driver needs ten times a second: 1 if the query is active, 1 if the query has begun
-     * to read the journal, the number of messages whose output is all in the outbox (-1 before the first), the last
-     * batch that Spark has reported (-1 before the first), a count of the changes of {@link #numbers}, and the id of
-     * the last visit of these numbers (0 before the first).
+     * Returns six numbers, which a driver needs ten times a second. The first is 1 if the query is active, the second
+     * is 1 if it has begun to read the journal. The third is the number of messages whose output is all in the outbox,
+     * the fourth the last batch that Spark has reported; both are -1 before the first one. The fifth is a count of the
+     * changes of {@link #numbers}, the sixth the id of the last visit in these numbers (0 before the first).
      *
      * @param query that was started
      * @param text settings of the query
@@ -65,11 +65,11 @@ public final class RealTime {
     }
 
     /**
-     * Returns the counts of a query's sources, steps and sinks, as JSON. The output of all input before {@code offset}
-     * is in the outbox. {@code steps} has messages in and out, dead letters, and messages that windows dropped, by
-     * path. {@code stores} has keys and bytes by stage and bucket. {@code visits} has keys and failed keys by id of the
-     * visit, for the latest visits before the offset {@code barrier}. {@code times} has the messages since the last
-     * call, by kind of latency and by milliseconds.
+     * Returns the counts of a query's sources, steps and sinks, as JSON with these fields. {@code offset} is a place in
+     * the journal: the output of all input before it is in the outbox. {@code steps} has messages in and out, dead
+     * letters, and messages that windows dropped, by path. {@code stores} has keys and bytes by stage and bucket.
+     * {@code visits} has keys and failed keys by id of the visit, for the latest visits before the offset {@code
+     * barrier}. {@code times} has the messages since the last call, by kind of latency and by milliseconds.
      *
      * @param text settings of the query
      */

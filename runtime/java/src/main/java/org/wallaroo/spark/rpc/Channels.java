@@ -101,7 +101,7 @@ public final class Channels {
         loop().schedule(action, milliseconds, TimeUnit.MILLISECONDS);
     }
 
-    /** Returns the options of a call that calls gRPC's {@code request(n)} itself. For other calls the channel does so. */
+    /** Returns options for a call that requests its replies itself. For other calls the channel requests them. */
     static CallOptions byHand() {
         return CallOptions.DEFAULT.withOption(BY_HAND, true);
     }

@@ -59,7 +59,7 @@ final class BucketCalls {
     }
 
     /**
-     * Sends frames of any buckets in the open calls of these buckets, or in new calls, and returns their outputs.
+     * Sends frames in the open calls of their buckets, or in new calls, and returns the outputs.
      *
      * @param items frames with their buckets, all of one range of the journal
      * @return iterator over outputs; the origin of an output is the store's number of the bucket that emitted it
@@ -138,8 +138,8 @@ final class BucketCalls {
     }
 
     /**
-     * Sends the unsent frames of calls, and awaits the answers: of all calls in real-time mode, of the first in
-     * micro-batches.
+     * Sends the unsent frames of calls, and awaits answers: in real-time mode of all calls, in micro-batches of the
+     * first.
      *
      * @return outputs that may leave; the changes of calls that are done are stored
      */
@@ -177,8 +177,8 @@ final class BucketCalls {
     }
 
     /**
-     * Opens in advance the buckets' streams to the worker, as many as may be open at once, and reads the version of the
-     * states of every bucket.
+     * Opens the streams of the buckets to the worker in advance, as many as may be open at once. Then reads the version
+     * of the states of every bucket.
      */
     void open(List<Integer> buckets) {
         buckets.stream().limit(endsAtOnce ? OPEN_CALLS : buckets.size()).forEach(this::stream);

@@ -81,7 +81,7 @@ final class DataCalls {
         }
     }
 
-    /** Counts dead letters that came in place of their messages. The worker does not get such letters. */
+    /** Counts dead letters that replace messages which are too large. The worker does not get these letters. */
     void countLetters(JournalRow.Item letters) {
         account.ran(opening.getStage().getId(), Frames.countByPort(letters.frame()));
         account.gave(opening.getStage().getId(), List.of(letters));

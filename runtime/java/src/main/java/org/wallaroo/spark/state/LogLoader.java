@@ -32,7 +32,7 @@ final class LogLoader extends StatefulProcessor<Integer, byte[], byte[]> {
         return CollectionConverters.asScala(load(store, CollectionConverters.asJava(rows)).iterator());
     }
 
-    /** Stores the log entry of each {@link LoadRow}, pieces of a large state in order. Returns the rows' JSON notes. */
+    /** Stores the log entry of each {@link LoadRow}, pieces of a large state in order. Returns the rows' notes. */
     static List<byte[]> load(BucketStore store, java.util.Iterator<byte[]> rows) {
         List<byte[]> notes = new ArrayList<>();
         FirstLogs logs = new FirstLogs(store);

@@ -122,8 +122,8 @@ public final class StateStore {
     }
 
     /**
-     * Returns a streaming dataset whose first micro-batch writes logs into the stores of its operators. The rows of the
-     * dataset are the notes of the written rows. Without operators the dataset has no rows.
+     * Returns a streaming dataset whose first micro-batch writes logs into the stores of its operators. Its rows are
+     * the notes for the driver that the written rows have. Without operators it has no rows.
      *
      * @param logs for each operator the rows of {@link #moved} or {@link #table}; no rows if it has no states yet
      * @param isUpdate whether the operators' output mode is update; otherwise it is append

@@ -104,7 +104,7 @@ public final class Audit {
         }
     }
 
-    /** Returns the numbers of a node alone: its row also counts dead letters of the SEND node with the same path. */
+    /** Returns the numbers of a node alone, without dead letters of the SEND node that has the same path. */
     private Row own(Node node, Row row, Map<Integer, Long> left) {
         Integer port = EXITS.contains(node.getKind()) ? null : sends.get(node.getPath());
         return port == null ? row : new Row(row.in(), row.out(), row.dead() - row.out() + sent(left, port));

@@ -106,7 +106,7 @@ public final class FlightFile {
     }
 
     /**
-     * Returns, by file name, the marks that show whether this stream's call makes progress.
+     * Returns the marks of the streams on whose progress this stream's call depends, by file name.
      *
      * <p>If a message of this stream is in flight, that is the mark of this stream. Otherwise its call may wait for
      * another call, so the marks of all streams of the process are returned, of any client, and of streams given up.

@@ -19,7 +19,7 @@ public final class TimeLimit {
         return quarantine.milliseconds(milliseconds, slowest);
     }
 
-    /** Notes a pause in milliseconds after which a call has made progress: {@link #ofMessage} permits longer ones. */
+    /** Notes a pause (ms) after which a call made progress: {@link #ofMessage} then permits such pauses. */
     void progressed(long waited) {
         slowest = Math.max(slowest, waited);
     }

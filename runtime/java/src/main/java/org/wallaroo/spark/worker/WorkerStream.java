@@ -102,7 +102,7 @@ public final class WorkerStream {
     }
 
     /**
-     * Ends the process if one of its calls hangs, and blames the stream whose call hangs.
+     * Ends the process if one of its calls hangs, and raises the error of the stream whose call hangs.
      *
      * <p>One thread awaits the calls of a task in turn. If the awaited call has no message in flight, it may wait to
      * run alone, while a message of another call hangs. Each task first gets time to end its own hanging calls.
