@@ -16,7 +16,7 @@ from wallaroo_connectors.redis_client import OPTIONS, client
 
 
 def serve(connector: SourceConnector, stop: Event) -> None:
-    """Send the published messages."""
+    """Send each message that is published on the channel of Redis to the application."""
     with client(connector.params).pubsub() as subscription:
         connect(connector, stop)
         subscription.subscribe(connector.params.topic)

@@ -68,7 +68,7 @@ func appendNativeMessage(out []byte, value any) (result []byte, done bool, err e
 	return result, true, nil
 }
 
-// decodeNativeMessage reads bytes that appendNativeMessage wrote.
+// decodeNativeMessage reads a protobuf message that appendNativeMessage wrote, after its tag: type name, then content.
 func decodeNativeMessage(data []byte) (any, error) {
 	name, rest, err := cutName(data)
 	if err != nil {

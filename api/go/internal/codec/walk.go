@@ -90,7 +90,8 @@ func (w *walk) enter(v reflect.Value) func() {
 	return func() { delete(w.outer, at) }
 }
 
-// parts does the task of the walk at a value, and walks through the values in it.
+// parts visits a value: if it is a float or pointer, the task (find, mark, ...) is done there. Then parts visits the
+// values that it contains.
 func (w *walk) parts(v reflect.Value, isElement bool) {
 	if w.task == replace {
 		detach(v)

@@ -29,8 +29,8 @@ const (
 // type.
 func JSON(value any) []byte { return made(value, false) }
 
-// Plain is JSON, but does not call methods of the program, which may have ended a worker before. Only times are shown
-// by their own methods.
+// Plain shows a value as the function JSON does, but calls no method of the program, since such a method may be what
+// ended a worker. Only times are shown by their own methods.
 func Plain(value any) []byte { return made(value, true) }
 
 func made(value any, isPlain bool) []byte {

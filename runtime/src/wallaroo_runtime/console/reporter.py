@@ -119,7 +119,7 @@ class JsonReporter(TextReporter):
         self._print(self._state, note=text)
 
     def warn(self, finding: Diagnostic) -> None:
-        """Print a finding as a JSON array. Errors are printed in this form, too."""
+        """Print a finding (code, fault, remedy) as a JSON array of one object. Errors are printed in the same form."""
         report([finding], as_json=True)
 
     def doing(self, state: str, what: str, *, is_shared: bool = False) -> None:

@@ -1,4 +1,6 @@
-"""Chooses the ticks between DataFrames: signals that make time pass for windows, timers and times to live.
+"""Chooses the ticks of an application that `apply` runs on DataFrames.
+
+Ticks are signals that make time pass for windows, timers and times to live.
 
 A stream has ticks of a clock, or of the watermarks of its DataFrames. A batch has ticks after all rows.
 """

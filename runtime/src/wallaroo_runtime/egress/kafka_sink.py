@@ -56,7 +56,10 @@ class KafkaSink(Sink):
             self._rest()
 
     def _rest(self) -> None:
-        """Record the position durably. Called at the end, and when no output has come for some seconds."""
+        """Record durably the position up to which Kafka has all output.
+
+        Called when the sink ends, and when it has sent no record for some seconds.
+        """
         self._record(durable=True)
         self._rests_at = math.inf
 

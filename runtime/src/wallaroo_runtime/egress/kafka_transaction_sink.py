@@ -98,7 +98,11 @@ class TransactionalSink(KafkaSink):
         return RunError.of("R731", sink=self.config.name, group=self.position.sender, reason=reason, more=more)
 
     def _pieces_until(self, end: SinkPosition) -> list[Piece]:
-        """Return the pieces (frames) after the recorded position, up to the position `end` that Kafka has committed."""
+        """Return the pieces (frames) of the outbox that Kafka has committed, but that are not recorded as delivered.
+
+        Args:
+            end: The position that Kafka has committed.
+        """
         feed = Feed(self._directory, self.config.port, self.position)
         pieces: list[Piece] = []
         try:

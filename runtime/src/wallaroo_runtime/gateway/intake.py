@@ -62,7 +62,7 @@ class SyncThread:
             self._wake()
 
     def close(self) -> None:
-        """Wait for the call in progress and end the thread."""
+        """Wait for the call of `sync` in progress, and end the thread that makes these calls."""
         self._stopping = True
         self._wanted.set()
         self._thread.join()

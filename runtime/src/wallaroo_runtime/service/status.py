@@ -72,6 +72,6 @@ class StatusFile:
 
 
 def _print(text: object) -> None:
-    """Print a text to stderr. If stderr is a file on a full disk, only the status has the text."""
+    """Print a text to stderr. Ignore an error, e.g. if stderr is a file on a full disk, so that the process goes on."""
     with contextlib.suppress(OSError):
         print(text, file=sys.stderr, flush=True)

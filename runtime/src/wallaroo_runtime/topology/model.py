@@ -257,7 +257,12 @@ class KafkaSink(Sink):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkSink(Sink):
-    """Rows that Spark writes for each micro-batch: the SQL select list `value`, over the columns of `schema` if set."""
+    """A sink that Spark writes as rows, for each micro-batch, in one of its formats.
+
+    Attributes:
+        value: SQL select list of the columns to write. It selects from the columns of `schema`.
+        schema: Columns of the messages; if empty, the columns are `key` and `value`.
+    """
 
     format: str
     options: Mapping[str, str]

@@ -1,4 +1,4 @@
-"""Checks the Java that Spark needs: without this check Spark would print a page of shell output."""
+"""Checks that a Java for Spark is there, runs and is new enough. If not, Spark would print a page of shell output."""
 
 import os
 import re

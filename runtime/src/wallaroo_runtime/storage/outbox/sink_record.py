@@ -33,7 +33,10 @@ _AS_RECORD = partial(tuple.__new__, SinkRecord)
 
 
 class RecordColumns(NamedTuple):
-    """Records as columns, which cost less CPU time than records one by one; an empty column has no values."""
+    """Records as columns, which cost less CPU time than records one by one.
+
+    If no record has e.g. a key, the column may be empty, `()`. Then `records` gives each record the default.
+    """
 
     values: Sequence[bytes | None]
     keys: Sequence[bytes | None] = ()

@@ -45,7 +45,7 @@ class Writer(Protocol):
 
 
 class Group:
-    """The messages of a call for one bucket so far, as the columns of a frame."""
+    """The messages for one bucket that a call has made so far, as the columns of a frame."""
 
     __slots__ = ("bucket", "indexes", "keys", "parts", "sequences", "times", "values")
 

@@ -40,7 +40,7 @@ public final class WorkerHome {
                 : new WorkerHome(Path.of(worker.workerDirectory()), "");
     }
 
-    /** Starts the supervisor of a worker again after its end, unless another task has done so. */
+    /** Starts a new supervisor for a worker whose supervisor has ended, unless another task has done so. */
     static void startAgain(StageSettings worker) {
         start(worker.start());
     }
