@@ -103,6 +103,10 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
         )
     behind = "not known yet" if lag["messages"] is None else f"{lag['messages']:,}, {lag['seconds']:,.0f} s"
     yield f"now: lag {behind}  waiting for sinks {lag['waiting_for_sinks']:,}"
+    for sink in status["sinks"]:
+        if sink.get("state") == "unreachable":
+            waiting = count(sink.get("pending_messages", 0), "message")
+            yield f'sink "{sink["name"]}" cannot be reached now at {sink.get("address", "")}; {waiting} waiting'
     latency = status["latency_ms"]["end_to_end"]["five_minutes"]
     if latency["count"]:
         shown = ("p50", latency["p50"]), ("p99", latency["p99"]), ("p99.99", latency["p99_99"]), ("max", latency["max"])
