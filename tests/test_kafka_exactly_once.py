@@ -122,6 +122,7 @@ def test_an_egress_whose_output_another_one_writes(is_older: bool, delivery: Del
             assert (
                 "R731 " in second.findings() and "Kafka has 120 messages, which the outbox has not" in second.findings()
             )
+            assert "if this is a copy of a checkpoint, run the orig" in second.status()["diagnostics"][-1]["fix"]
         else:
             second.publish()
             second.wait_delivered()

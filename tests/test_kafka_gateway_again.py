@@ -60,3 +60,26 @@ def test_a_broker_that_takes_connections_and_does_not_answer_is_reported(broker:
     gateway.wait_messages(2)
     assert gateway.values() == [b"before", b"after"]
     assert gateway.findings() == ["R791"], "once for an outage"
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_first_records_of_a_new_partition_that_are_gone(runs: bool, broker: Broker, gateway: TopicGateway) -> None:
+    """The partition is added, and loses records, before the gateway has seen it."""
+    topic = new_topic(broker)
+    gateway.read(topic, {0: 0})
+    gateway.start()
+    wait_until(lambda: gateway.status().get("kafka"), gateway.log, DEADLINE_S)
+    assert gateway.process is not None
+    gateway.process.send_signal(signal.SIGSTOP) if runs else gateway.end()
+    broker.grow(topic, partitions=2)
+    produce(broker, topic, [b"lost", b"lost", b"left"], partition=1)
+    broker.truncate(topic, {1: 2})
+    gateway.process.send_signal(signal.SIGCONT) if runs else gateway.start()
+    assert gateway.process.wait(60) == 1
+    (finding,) = gateway.status()["diagnostics"]
+    told = "are gone, in partition 1 from offset 0 on; 2 records are gone, and the first one is now 2"
+    assert finding["message"].endswith(told)
+    gateway.kafka[0]["reset"] = "start"
+    gateway.start()
+    gateway.wait_messages(1)
+    assert (gateway.values(), gateway.findings()) == ([b"left"], ["R792"])

@@ -97,10 +97,11 @@ def test_a_topic_that_changes_while_it_is_read(mode: str, stays_away: bool, brok
     write(broker, source, sent[300:600], MORE)
     assert read(broker, sink, 600, running) == counted(sent[:600])
 
-    # Records that are removed before they are read.
+    # Records that are removed before they are read, also the first ones of a new partition.
     with frozen(running):
-        ends = broker.cluster.offsets(source, range(MORE), LATEST)
-        write(broker, source, sent[600:700], MORE)
+        ends = broker.cluster.offsets(source, range(MORE), LATEST) | {MORE: 0}
+        broker.grow(source, partitions=MORE + 1)
+        write(broker, source, sent[600:700], MORE + 1)
         broker.truncate(source, {number: end + 2 for number, end in ends.items()})
     assert running.wait() == 1
     told = [line for line in running.output().splitlines() if line.startswith("R792")]
@@ -110,7 +111,7 @@ def test_a_topic_that_changes_while_it_is_read(mode: str, stays_away: bool, brok
         for number, end in sorted(ends.items())
     ]
     assert told == (expected if mode == "microbatch" else [line for line in expected if line in told]) != []
-    left = sent[:600] + sent[610:700]
+    left = sent[:600] + sent[612:700]
     running.start("--mode", mode, "--topic-reset", "start")
     assert read(broker, sink, len(left), running) == counted(left)
 

@@ -78,3 +78,20 @@ def test_sinks_of_one_name_have_series_of_their_own(tmp_path: Path) -> None:
     assert len(set(series)) == len(series) == 6
     application = topology.name
     assert f'wallaroo_sink_reachable{{application="{application}",path="0/sinks/1",sink="o"}} 0.0' in found
+
+
+@given(st.lists(st.tuples(st.sampled_from(["connected", "unreachable", "stopped"]), st.integers(0, 9)), max_size=3))
+def test_status_names_the_sinks_that_cannot_be_reached_now(drawn: list[tuple[str, int]]) -> None:
+    """The findings also have outages that are over, and only the last ones are shown."""
+    topology = load(WORD_COUNT.read_bytes())
+    board = Board(topology, compile_topology(topology, shuffle_partitions=2), Path("checkpoint"))
+    sinks = [
+        {"port": port, "name": f"s{port}", "address": "Kafka at h:1", "state": state, "pending_messages": waiting}
+        for port, (state, waiting) in enumerate(drawn)
+    ]
+    board.update("running", Sample({}, egress={"sinks": sinks}))
+    assert [line for line in lines(board.read()) if line.startswith('sink "')] == [
+        f'sink "s{port}" cannot be reached now at Kafka at h:1; {waiting} message{"" if waiting == 1 else "s"} waiting'
+        for port, (state, waiting) in enumerate(drawn)
+        if state == "unreachable"
+    ]

@@ -1,6 +1,6 @@
 """The contenders: how each is installed and started, and what it guarantees.
 
-Left out: PyFlink, Beam and Faust.
+Left out: PyFlink, Beam and Faust; docs/comparison.md has the reasons.
 """
 
 import shutil

@@ -1,10 +1,11 @@
 """The tables: medians with their correctness, and ratios to one of the contenders."""
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from bench.peers.contender import BASE, CONTENDERS
+from bench.peers.verdict import EXACT
 
 Run = dict[str, Any]  # a line of results.jsonl
 
@@ -50,18 +51,22 @@ def median(runs: Sequence[Run], name: str) -> float | None:
     return statistics.median(values) if values else None
 
 
+def remarks(column: Column, runs: Sequence[Run]) -> list[str]:
+    """Return how complete and how right the results of a figure are."""
+    words = ["incomplete"] if any(not run.get("is_whole", True) for run in runs) else []
+    if column.has_verdict:
+        words += sorted({run["text"] for run in runs if "text" in run})
+    failed = sum("failed" in run for run in runs)
+    return [*words, *([f"{failed} of {len(runs)} failed" if len(runs) > 1 else "failed"] if failed else [])]
+
+
 def cell(column: Column, runs: Sequence[Run]) -> str:
-    """Return a figure with all that is to be known of it."""
+    """Return a figure with its remarks."""
     if not runs:
         return "-"
     value = median(runs, column.name)
     words = [column.form.format(value)] if value is not None else []
-    words += ["incomplete"] if any(not run.get("is_whole", True) for run in runs) else []
-    if column.has_verdict:
-        words += sorted({run["text"] for run in runs if "text" in run})
-    failed = sum("failed" in run for run in runs)
-    words += [f"{failed} of {len(runs)} failed" if len(runs) > 1 else "failed"] if failed else []
-    return ", ".join(words) or "-"
+    return ", ".join([*words, *remarks(column, runs)]) or "-"
 
 
 def memory(runs: Sequence[Run], _: str = "") -> str:
@@ -89,24 +94,26 @@ def figures(runs: Sequence[Run], absent: dict[str, str]) -> list[str]:
 
 
 def ratios(runs: Sequence[Run]) -> list[str]:
-    """Return the table of the medians divided by those of `BASE`; nothing without it."""
+    """Return the table of the medians divided by those of `BASE`, with what is not exact; nothing without it."""
     base = of(runs, BASE)
     if not base:
         return []
 
-    def divided(own: Sequence[Run], figure: Callable[[Sequence[Run]], float | None]) -> str:
-        value, unit = figure(own), figure(base)
+    def divided(value: float | None, unit: float | None) -> str:
         return f"{value / unit:.2f}" if value is not None and unit else "-"
+
+    def ratio(column: Column, own: Sequence[Run]) -> str:
+        both = [[run for run in runs if run["work"] == column.work] for runs in (own, base)]
+        text = divided(median(both[0], column.name), median(both[1], column.name))
+        words = [] if text == "-" else [word for word in remarks(column, both[0]) if word != EXACT]
+        return ", ".join([text, *words])
 
     lines = [row([f"x {CONTENDERS[BASE].title}", *(column.title for column in COLUMNS), MEMORY])]
     lines.append(row(["---"] * (len(COLUMNS) + 2)))
     for name, contender in CONTENDERS.items():
         if own := of(runs, name):
-            cells = [
-                divided(own, lambda found, c=column: median([r for r in found if r["work"] == c.work], c.name))  # type: ignore[misc]
-                for column in COLUMNS
-            ]
-            lines.append(row([contender.title, *cells, divided(own, lambda found: median(found, "memory_mb"))]))
+            memories = divided(median(own, "memory_mb"), median(base, "memory_mb"))
+            lines.append(row([contender.title, *(ratio(column, own) for column in COLUMNS), memories]))
     return lines
 
 

@@ -102,6 +102,10 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
         )
     behind = "not known yet" if lag["messages"] is None else f"{lag['messages']:,}, {lag['seconds']:,.0f} s"
     yield f"now: lag {behind}  waiting for sinks {lag['waiting_for_sinks']:,}"
+    for sink in status["sinks"]:
+        if sink.get("state") == "unreachable":
+            waiting = count(sink.get("pending_messages", 0), "message")
+            yield f'sink "{sink["name"]}" cannot be reached now at {sink.get("address", "")}; {waiting} waiting'
     stages = {name: latency["five_minutes"] for name, latency in status["latency_ms"].items()}
     latency = stages.pop("end_to_end")
     if latency["count"]:

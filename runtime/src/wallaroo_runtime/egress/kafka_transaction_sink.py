@@ -115,7 +115,9 @@ class TransactionalSink(KafkaSink):
         reason = f"Kafka has {end.messages} messages, which the outbox has not, or not in this way"
         brokers, group = self._target.brokers[0], self.position.sender
         delete = f"`kafka-consumer-groups.sh --bootstrap-server {brokers} --delete --group {group}`"
-        raise self._contradicted(reason, f"; if this is an older backup, {delete} lets it send its output again")
+        copy = "; if this is a copy of a checkpoint, run the original instead, and nothing is lost or repeated"
+        backup = f"; if the original is lost and this is an older backup, {delete} lets it send its output again"
+        raise self._contradicted(reason, copy + backup)
 
     def _prepare(self, end: SinkPosition) -> None:
         """Before a commit, note durably that Kafka may have records after the recorded position."""

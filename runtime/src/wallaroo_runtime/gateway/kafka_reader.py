@@ -33,7 +33,7 @@ POLL_S = 0.2
 LOOK_S, LOOK_ANSWER_S = 5.0, 5.0  # time between searches for new partitions, and deadline of the brokers' answer
 AWAY_LOOK_S = 1.0
 GATHER_S = 0.01  # while records come one by one, a frame has those of so many seconds; each frame costs CPU time
-BEGINNING = -2
+BEGINNING = 0  # of an added partition: if its first records are gone, they are lost records
 PREVIEW_BYTES = 80  # of the value, in the dead letter of a record that is too large
 _NAME = POINT_HEADER.decode()
 
@@ -129,7 +129,7 @@ class KafkaReader:
 
     Args:
         config: The topic.
-        points: Next offset of each known partition; `BEGINNING` means its first record.
+        points: Next offset of each known partition; an added partition begins at `BEGINNING`.
         wake: Called in the reading thread when a frame was read.
 
     Attributes:

@@ -195,6 +195,8 @@ def records_lost(
 ) -> list[tuple[KafkaSource, Diagnostic]]:
     """Return errors about records that topics have lost since the last micro-batch, each with its source.
 
+    A partition that was added since must have its records from offset 0 on.
+
     Args:
         others: Topics that were created again, which are left out.
 
@@ -204,9 +206,11 @@ def records_lost(
     past, lost_here = past_progress(session, checkpoint).topics, list[tuple[KafkaSource, Diagnostic]]()
     for source in topology.kafka_sources():
         if source.topic not in others and (ends := past.get(source.topic)):
-            chosen = ends if source.partitions is None else dict(source.partitions).keys() & ends.keys()
             with KafkaAdmin(session, source) as admin:
-                lost = lost_records(admin, source.name, source.topic, {number: ends[number] for number in chosen})
+                known = {*admin.partitions(source.topic), *ends}
+                chosen = known if source.partitions is None else dict(source.partitions).keys() & ends.keys()
+                position = {number: ends.get(number, 0) for number in chosen}
+                lost = lost_records(admin, source.name, source.topic, position)
                 lost_here += [(source, finding) for finding in lost]
     return lost_here
 
