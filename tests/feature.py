@@ -32,8 +32,8 @@ TEST_S = 600.0
 HEADING = "\n## Features\n\n"
 INTRODUCTION = """\
 Features by generation of Wallaroo's API, with their names here. "new": Wallaroo did not have the feature; "unreleased":
-only its last version, which was never released, had it. Go's cells mean both APIs, Wallaroo's own and package
-`stream` ("typed API"), unless they name one.
+only its last version, which was never released, had it. The column Go is about
+two APIs: Wallaroo's own, and package `stream` ("typed API"). A cell that names neither applies to both.
 """
 OTHERS = {"new", "–"}  # cells of features that have no name in a generation
 

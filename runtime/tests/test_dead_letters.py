@@ -190,7 +190,7 @@ def test_the_checkpoint_of_the_last_run_of_a_program_is_found(
     shutil.copytree(checkpoint, default_directory("clicks", "python", app))
     code, _, err = run(capsys, "ls", app)
     assert code == 2
-    assert "this program has several checkpoints" in err and str(checkpoint) in err
+    assert "this program has 2 checkpoints" in err and str(checkpoint) in err
 
 
 @pytest.mark.parametrize("wanted", ["9-9-9", "2-1-2", "2-1", "word"])
