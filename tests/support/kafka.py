@@ -57,12 +57,20 @@ class Broker(Node):
         create_topic(self.cluster, topic, partitions, 1, {})
 
     def grow(self, *topics: str, partitions: int) -> None:
-        """Add partitions to topics, up to a number."""
+        """Add partitions to topics, up to a number; returns when the new ones have leaders."""
         from confluent_kafka.admin import NewPartitions
 
         client = self.cluster.admin()
         for done in client.create_partitions([NewPartitions(topic, partitions) for topic in topics]).values():
             done.result(60)
+        deadline = time.monotonic() + 60
+        while any(self._leaders(topic) < partitions for topic in topics):
+            assert time.monotonic() < deadline, f"partitions of {topics} have no leader"
+            time.sleep(0.05)
+
+    def _leaders(self, topic: str) -> int:
+        """Return how many partitions of a topic have a leader."""
+        return sum(each.leader >= 0 for each in self.cluster.metadata().topics[topic].partitions.values())
 
     def alter(self, topic: str, name: str, value: str) -> None:
         """Change a setting of a topic."""

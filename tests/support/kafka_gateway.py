@@ -32,10 +32,10 @@ def new_topic(broker: Broker, partitions: int = 1) -> str:
 
 
 def produce(broker: Broker, topic: str, values: list[bytes], partition: int = 0) -> None:
-    producer = Producer({**QUIET, "bootstrap.servers": broker.address})
+    producer, errors = Producer({**QUIET, "bootstrap.servers": broker.address}), list[Any]()
     for value in values:
-        producer.produce(topic, value, key=b"k", partition=partition)
-    assert producer.flush(60) == 0
+        producer.produce(topic, value, key=b"k", partition=partition, on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(60) == 0 and errors == [None] * len(values), errors
 
 
 class TopicGateway:
