@@ -12,7 +12,7 @@ from window_case import VECTORS
 from vector.make_timers import drawn
 from wallaroo.message.frame import FrameError
 from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo.worker.bucket.cell import UNREAD, Cell, read_timed
+from wallaroo.worker.bucket.cell import UNREAD, TimedCell, read_timed
 from wallaroo.worker.bucket.state import BucketState
 
 CASES = json.loads((VECTORS / "timers.json").read_text())["cases"]
@@ -76,7 +76,7 @@ def test_a_timer_of_a_removed_function_runs_that_of_the_only_other_step(kit: Any
 
 
 def test_a_damaged_time_in_a_log_is_refused() -> None:
-    cell = Cell(UNREAD)
+    cell = TimedCell(UNREAD)
     cell.timers = {"ü": 5, "y": 7}
     data = cell.head(1)
     assert read_timed(data)[0].timers == cell.timers

@@ -17,7 +17,7 @@ from wallaroo.component.application import Application
 from wallaroo.message.frame import VISIT_PORT, encode_frame, read_frame
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.bucket.bucket import BucketResult
-from wallaroo.worker.bucket.cell import UNREAD, Cell
+from wallaroo.worker.bucket.cell import UNREAD, TimedCell
 from wallaroo.worker.bucket.state import BucketState
 from wallaroo.worker.stage.stage import Stage
 from wallaroo.worker.value.value import PICKLED
@@ -224,7 +224,7 @@ def left(stage: Stage, state: BucketState) -> list[dict[str, Any]]:
     for key, cell in sorted(state.table(STATE).items()):
         if cell.size < 0:
             continue  # of a first message that failed: no log has it
-        known = cell.timers if isinstance(cell, Cell) else None
+        known = cell.timers if isinstance(cell, TimedCell) else None
         timers = [[name, due] for name, due in sorted((known or {}).items())]
         values = stage.codec.load(cell.data) if cell.live is UNREAD else cell.live
         found.append({"key": key.decode(), "values": values, "timers": timers})

@@ -28,17 +28,28 @@ class Cell:
         live: The state, or `UNREAD` if no message has needed it since it came from the log.
         data: The serialized state while it is unread.
         size: Size of the serialized state when it was last written or read; below 0 if it was never written.
-        time: Latest time of its messages, if its step has timers or a time to live; NEVER if it had no message since it
-            has them; or ASLEEP. The attributes that follow are of such steps, too.
+    """
+
+    __slots__ = ("data", "live", "size")
+
+    def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
+        self.live, self.data, self.size = live, data, size
+
+
+class TimedCell(Cell):
+    """Holds the state of one key of a step that has timers or a time to live.
+
+    Attributes:
+        time: Latest time of its messages; NEVER if it had no message since the step is timed; or ASLEEP.
         silent: With event times, the time of the first tick after its last message; NEVER if there was no tick.
         timers: Due time of each timer, by name; None without timers.
         queued: Time under which the key is in the heap of its table; None if the key is not in the heap.
     """
 
-    __slots__ = ("data", "live", "queued", "silent", "size", "time", "timers")
+    __slots__ = ("queued", "silent", "time", "timers")
 
-    def __init__(self, live: Any) -> None:
-        self.live, self.data, self.size = live, b"", -1
+    def __init__(self, live: Any, data: bytes = b"", size: int = -1) -> None:
+        super().__init__(live, data, size)
         self.time = self.silent = NEVER
         self.timers: dict[str, int] | None = None
         self.queued: int | None = None
@@ -52,13 +63,13 @@ class Cell:
         return b"".join(parts)
 
 
-def read_timed(data: bytes) -> tuple[Cell, int, bytes]:
+def read_timed(data: bytes) -> tuple[TimedCell, int, bytes]:
     """Split a log entry of a timed state: return a cell with timers and times, and the state's encoding and bytes.
 
     Raises:
         FrameError: The bytes are damaged.
     """
-    cell, timers = Cell(UNREAD), {}
+    cell, timers = TimedCell(UNREAD), {}
     try:
         encoding, cell.time, cell.silent, count = _HEAD.unpack_from(data)
         at = _HEAD.size
@@ -132,5 +143,5 @@ class CellTable(dict[bytes, Cell]):
 
     def add(self, key: bytes, live: Any) -> Cell:
         """Add a new state for a key."""
-        cell = self[key] = Cell(live)
+        cell = self[key] = (Cell if self.timing is None else TimedCell)(live)
         return cell

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wallaroo.message import state_piece
 from wallaroo.message.frame import FrameError, encode_frame
 from wallaroo.worker.bucket.calendar import WINDOWED, Calendar
-from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotRead, read_timed
+from wallaroo.worker.bucket.cell import TIMED, UNREAD, Cell, CellTable, NotRead, TimedCell, read_timed
 from wallaroo.worker.value.value import NotSerializableError, StateReadError, StateTooLargeError, ValueCodec
 
 ENTRY_BYTES = 1024 * 1024
@@ -83,6 +83,7 @@ class BucketState:
                 raise FrameError(msg)
             encoding, port = frame.header.encoding, frame.header.port
             table = self.calendar(port) if encoding == WINDOWED else self.table(port)
+            cell: Cell
             keys = [frame.keys[index] for index in frame.key_indexes]
             absent = set(frame.absent)
             for position, (key, data) in enumerate(zip(keys, frame.values(), strict=True)):
@@ -146,7 +147,8 @@ class BucketState:
                 cell.size = size
             encoding = table.encoding
             if table.timing is not None:
-                values = [cell.head(encoding) + data for cell, data in zip(cells, values, strict=True)]
+                pairs = zip(cells, values, strict=True)
+                values = [cell.head(encoding) + data for cell, data in pairs if isinstance(cell, TimedCell)]
                 sizes, encoding = list(map(len, values)), TIMED
             costs = [size + len(key) + ENTRY_COST for size, key in zip(sizes, keys, strict=True)]
             ends = list(accumulate(costs, initial=0))

@@ -5,7 +5,7 @@ from typing import Any
 
 from wallaroo.message.key import readable
 from wallaroo.message.timer import Timers
-from wallaroo.worker.bucket.cell import ASLEEP, NEVER, Cell, CellTable
+from wallaroo.worker.bucket.cell import ASLEEP, NEVER, CellTable, TimedCell
 from wallaroo.worker.bucket.message_order import Messages
 from wallaroo.worker.bucket.timing import Timing
 from wallaroo.worker.bucket.visit import Cause, Tick, Visitor, VisitTurn
@@ -67,7 +67,7 @@ class TimedTurn:
         """Run the timers that are due before the first message."""
         key, now = part.keys[part.indexes[0]], part.times[0]
         cell, expiring = part.table.get(key), part.entry.state.expiring
-        if cell is None or _timing(part.table).due(cell) > now:
+        if not isinstance(cell, TimedCell) or _timing(part.table).due(cell) > now:
             return True
         if expiring is not None and not expiring.prolongs(part.messages[0]):
             return True
@@ -89,6 +89,7 @@ class TimedTurn:
             at += 1
             key, now = part.keys[part.indexes[at]], part.times[at]
             cell = table[key]
+            assert isinstance(cell, TimedCell)
             prolongs = expiring is None or expiring.prolongs(message)
             if at and prolongs and timing.due(cell) <= now:
                 is_due = True
@@ -106,6 +107,7 @@ class TimedTurn:
 
         def keep(key: bytes, now: int) -> None:
             cell = changed[key] = table[key]
+            assert isinstance(cell, TimedCell)
             if prolongs:
                 cell.time, cell.silent = max(cell.time, now), NEVER
             if expiring is not None and not expiring.is_in(cell.live):
@@ -143,11 +145,12 @@ class TimedTurn:
             timing = _timing(table)
             for key in timing.tick(table, time, self._changed(entry)):
                 cell = table[key]
+                assert isinstance(cell, TimedCell)
                 if not self._wake(port, key, cell, time + (cell.time - cell.silent if timing.waits else 0), tick):
                     return False
         return True
 
-    def _wake(self, port: int, key: bytes, cell: Cell, until: int, cause: Cause) -> bool:
+    def _wake(self, port: int, key: bytes, cell: TimedCell, until: int, cause: Cause) -> bool:
         """Run the timers of a key that are due before the time `until`. End the key's state if that is due, too."""
         table = self._visits.state.table(port)
         timing = _timing(table)
@@ -171,7 +174,7 @@ class TimedTurn:
         timing.enroll(key, cell)
         return True
 
-    def _expire(self, table: CellTable, port: int, key: bytes, cell: Cell, due: int, cause: Cause) -> bool:
+    def _expire(self, table: CellTable, port: int, key: bytes, cell: TimedCell, due: int, cause: Cause) -> bool:
         """End the state of a key after its time to live. If only a part of it has a time to live, remove this part."""
         entry, is_done = self.tables[port], True
         expiring, visit = entry.state.expiring, entry.step.visit
@@ -217,7 +220,7 @@ def _timing(table: CellTable) -> Timing:
     return table.timing
 
 
-def _set(cell: Cell, timers: Timers) -> None:
+def _set(cell: TimedCell, timers: Timers) -> None:
     """Give a key the timers that a function has set and deleted, after the function has succeeded."""
     if timers.changes:
         wanted = {**(cell.timers or {}), **timers.changes}

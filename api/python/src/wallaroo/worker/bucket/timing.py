@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
 
 from wallaroo.message.timer import LAST_MS
-from wallaroo.worker.bucket.cell import ASLEEP, NEVER, Cell, CellTable
+from wallaroo.worker.bucket.cell import ASLEEP, NEVER, Cell, CellTable, TimedCell
 
 FAR = 1 << 62  # later than all times
 MOST_TIMERS = 10_000  # how many timers run when a key wakes, because each may set a timer that is due at once
@@ -35,6 +35,8 @@ class Timing:
         """Attach this object to the table of keys. Find when each key is due, without deserializing its state."""
         table.timing = self
         for key, cell in table.items():
+            if not isinstance(cell, TimedCell):
+                cell = table[key] = TimedCell(cell.live, cell.data, cell.size)  # noqa: PLW2901
             self.last_tick = max(self.last_tick, cell.silent)
             if cell.time == NEVER:
                 self.fresh[key] = None
@@ -43,12 +45,12 @@ class Timing:
                 self.heap.append((tick, key))
         heapify(self.heap)
 
-    def due(self, cell: Cell) -> int:
+    def due(self, cell: TimedCell) -> int:
         """Return when the next timer, or the end of a key's state, is due. The result is a time of its messages."""
         next_due = min(cell.timers.values()) if cell.timers else FAR
         return min(next_due, cell.time + self.ttl_ms) if self.ttl_ms and cell.time > ASLEEP else next_due
 
-    def woken(self, cell: Cell, until: int) -> Iterator[tuple[int, str]]:
+    def woken(self, cell: TimedCell, until: int) -> Iterator[tuple[int, str]]:
         """Yield due time and name of each timer that a key must run now, in order. The state's end has an empty name.
 
         This includes timers that the running ones set. At the end of the data, which is later than all times, each
@@ -66,13 +68,13 @@ class Timing:
         if is_end:
             cell.timers = None
 
-    def _listed(self, cell: Cell, until: int) -> list[tuple[int, int, str]]:
+    def _listed(self, cell: TimedCell, until: int) -> list[tuple[int, int, str]]:
         entries = [(due, 0, name) for name, due in (cell.timers or {}).items() if due <= until]
         if self.ttl_ms and ASLEEP < cell.time <= until - self.ttl_ms:
             entries.append((cell.time + self.ttl_ms, 1, ""))
         return entries
 
-    def _tick_of(self, key: bytes, cell: Cell) -> int:
+    def _tick_of(self, key: bytes, cell: TimedCell) -> int:
         """Return the time of the tick at which a key is due, or FAR. If the next tick must decide, note the key."""
         due = self.due(cell)
         if not self.waits or due == FAR:
@@ -82,7 +84,7 @@ class Timing:
             return FAR
         return due - cell.time + cell.silent
 
-    def enroll(self, key: bytes, cell: Cell) -> None:
+    def enroll(self, key: bytes, cell: TimedCell) -> None:
         """Note when a key is due (in `heap`, or in `fresh` for the next tick), so that a tick then finds it."""
         tick = self._tick_of(key, cell)
         if tick != FAR and (cell.queued is None or tick < cell.queued):
@@ -99,12 +101,12 @@ class Timing:
         """
         if self.waits and time < self.last_tick:  # the clock was set back: the silence of keys begins now
             for key, each in table.items():
-                if each.silent > time:
+                if isinstance(each, TimedCell) and each.silent > time:
                     each.silent, self.fresh[key] = NEVER, None
         self.last_tick, fresh, self.fresh = time, self.fresh, {}
         for key in fresh:  # the first tick after a message, or after a change that made the step timed
             cell = table.get(key)
-            if cell is None:
+            if not isinstance(cell, TimedCell):
                 continue
             if cell.time == NEVER:
                 cell.time, changed[key] = time, cell
@@ -115,7 +117,7 @@ class Timing:
         while self.heap and self.heap[0][0] <= time:
             queued, key = heappop(self.heap)
             cell = table.get(key)
-            if cell is None or cell.queued != queued:
+            if not isinstance(cell, TimedCell) or cell.queued != queued:
                 continue
             cell.queued = None
             if self._tick_of(key, cell) <= time:
