@@ -1,7 +1,7 @@
 """Finds the directory of a checkpoint, by the name of a program or run, and chooses one for a new checkpoint."""
 
+import math
 import re
-import time
 import unicodedata
 from collections.abc import Iterable
 from contextlib import suppress
@@ -73,16 +73,16 @@ def running_directory(name: str) -> Path | None:
 
 def _several(text: str, reason: str, checkpoints: Iterable[Path]) -> RunError:
     """Return the error for a text that stands for several checkpoints. It lists them, first those used last."""
-    choices = tuple(map(str, sorted(checkpoints, key=_age)))
+    choices = tuple(map(str, sorted(checkpoints, key=_last_use, reverse=True)))
     error = RunError.of("R715", USAGE, path=text, reason=reason, fix=f"give one of {', '.join(choices)}")
     error.given, error.choices = text, choices
     return error
 
 
-def _age(checkpoint: Path) -> float:
+def _last_use(checkpoint: Path) -> float:
     with suppress(OSError):
-        return time.time() - (checkpoint / MANIFEST).stat().st_mtime
-    return 0.0  # a run that has just begun
+        return (checkpoint / MANIFEST).stat().st_mtime
+    return math.inf  # a run that has just begun
 
 
 def what_runs() -> str:

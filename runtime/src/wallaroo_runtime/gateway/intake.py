@@ -291,12 +291,9 @@ class Intake:
 
     def _measure(self) -> None:
         """Count how long the messages took that are now in the readable part of the journal."""
-        safe = self.writer.safe.offset
-        if self._unsafe and self._unsafe[0][0] <= safe:
-            now_ms = self.now_ms()
-            while self._unsafe and self._unsafe[0][0] <= safe:
-                _, read_ms, count = self._unsafe.popleft()
-                self._journal.add(now_ms - read_ms, count)
+        while self._unsafe and self._unsafe[0][0] <= self.writer.safe.offset:
+            _, read_ms, count = self._unsafe.popleft()
+            self._journal.add(self.now_ms() - read_ms, count)
 
     @property
     def _sync_due(self) -> float:
