@@ -46,7 +46,6 @@ class Kind(Enum):
     LACKING = "lacking"
     NO_TOPIC = "no_topic"
     NO_VISIT = "no_visit"
-    OTHER_APPLICATION = "other_application"
     OUTAGE = "outage"
     QUERY = "query"
     UNAVAILABLE = "unavailable"
