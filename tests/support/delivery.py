@@ -64,8 +64,8 @@ class Attempt:
 
     def arrive(self, arrived: Mapping[int, int], computed_ms: int = 0) -> None:
         """Say when the messages arrived whose output was sent last: how many, by milliseconds since 1970."""
-        times = [pb.Arrived(time_ms=at, messages=count, computed_ms=computed_ms) for at, count in arrived.items()]
-        self._requests.put(pb.DeliverRequest(deliveries=pb.Deliveries(arrived=times)))
+        times = [pb.Arrived(time_ms=at, messages=count) for at, count in arrived.items()]
+        self._requests.put(pb.DeliverRequest(deliveries=pb.Deliveries(arrived=times, computed_ms=computed_ms)))
 
     def commit(self, sequence: int) -> None:
         """Say that input before a sequence is committed."""

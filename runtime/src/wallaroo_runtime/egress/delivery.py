@@ -1,7 +1,7 @@
 """Takes output in real-time mode: appends new messages to the live log, in order, and drops repeated messages."""
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from wallaroo.message.frame import DEAD_LETTER_PORT, FRAMED, HEADER_BYTES, Frame, read_body, split_frames
 from wallaroo_runtime.egress.latency import LatencyMeter, now_ms
@@ -151,10 +151,13 @@ class AttemptReceiver:
             self._deliveries.check_port(delivery.port)
         self._place = place
 
-    def arrive(self, arrived: Sequence[pb.Arrived]) -> None:
-        """Start the clocks for the latencies of messages whose output is complete, but not for repeated output."""
+    def arrive(self, arrived: Iterable[pb.Arrived], computed_ms: int) -> None:
+        """Start the clocks for the latencies of messages whose output is complete, but not for repeated output.
+
+        The engine had this output at the time `computed_ms`.
+        """
         if self._published_ms:
-            times, computed_ms = {each.time_ms: each.messages for each in arrived}, arrived[0].computed_ms
+            times = {each.time_ms: each.messages for each in arrived}
             self._deliveries.latencies.publish(self._ends, times, self._published_ms, computed_ms)
             self._ends, self._published_ms = {}, 0
 

@@ -72,7 +72,7 @@ class DeliveryStream:
                 for delivery in request.deliveries.items:
                     self._receiver.take(delivery)
                 if request.deliveries.arrived:
-                    self._receiver.arrive(request.deliveries.arrived)
+                    self._receiver.arrive(request.deliveries.arrived, request.deliveries.computed_ms)
                 with self._changed:
                     self._changed.notify()
             self._receiver.end()

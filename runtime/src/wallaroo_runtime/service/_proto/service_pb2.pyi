@@ -407,22 +407,22 @@ class DeliverRequest(_message.Message):
     def __init__(self, opening: _Optional[_Union[Attempt, _Mapping]] = ..., deliveries: _Optional[_Union[Deliveries, _Mapping]] = ..., committed: _Optional[int] = ...) -> None: ...
 
 class Deliveries(_message.Message):
-    __slots__ = ("items", "arrived")
+    __slots__ = ("items", "arrived", "computed_ms")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     ARRIVED_FIELD_NUMBER: _ClassVar[int]
+    COMPUTED_MS_FIELD_NUMBER: _ClassVar[int]
     items: _containers.RepeatedCompositeFieldContainer[Delivery]
     arrived: _containers.RepeatedCompositeFieldContainer[Arrived]
-    def __init__(self, items: _Optional[_Iterable[_Union[Delivery, _Mapping]]] = ..., arrived: _Optional[_Iterable[_Union[Arrived, _Mapping]]] = ...) -> None: ...
+    computed_ms: int
+    def __init__(self, items: _Optional[_Iterable[_Union[Delivery, _Mapping]]] = ..., arrived: _Optional[_Iterable[_Union[Arrived, _Mapping]]] = ..., computed_ms: _Optional[int] = ...) -> None: ...
 
 class Arrived(_message.Message):
-    __slots__ = ("time_ms", "messages", "computed_ms")
+    __slots__ = ("time_ms", "messages")
     TIME_MS_FIELD_NUMBER: _ClassVar[int]
     MESSAGES_FIELD_NUMBER: _ClassVar[int]
-    COMPUTED_MS_FIELD_NUMBER: _ClassVar[int]
     time_ms: int
     messages: int
-    computed_ms: int
-    def __init__(self, time_ms: _Optional[int] = ..., messages: _Optional[int] = ..., computed_ms: _Optional[int] = ...) -> None: ...
+    def __init__(self, time_ms: _Optional[int] = ..., messages: _Optional[int] = ...) -> None: ...
 
 class Delivery(_message.Message):
     __slots__ = ("number", "port", "bucket", "chunk")

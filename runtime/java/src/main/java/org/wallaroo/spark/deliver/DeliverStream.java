@@ -110,7 +110,8 @@ public final class DeliverStream extends ClientCall.Listener<DeliverReply> imple
             }
         }
         if (size > 0) {
-            send(request.addAllArrived(arrivals.forEgress()));
+            long computed = arrivals.begunMs() + arrivals.computedMs();
+            send(request.addAllArrived(arrivals.forEgress()).setComputedMs(computed));
         }
         waitWhileAbove(WINDOW_BYTES);
     }

@@ -73,11 +73,9 @@ public record Arrivals(List<Group> groups, long begunMs, long begunNs) {
     /** Returns the arrivals in the form that the egress takes: for each time the number of messages. */
     public Iterable<Arrived> forEgress() {
         Map<Long, Long> messages = new TreeMap<>();
-        long computed = begunMs + computedMs();
         groups.forEach(each -> messages.merge(each.timeMs(), each.messages(), Long::sum));
         return messages.entrySet().stream()
-                .map(each -> Arrived.newBuilder().setTimeMs(each.getKey()).setMessages(each.getValue())
-                        .setComputedMs(computed).build())
+                .map(each -> Arrived.newBuilder().setTimeMs(each.getKey()).setMessages(each.getValue()).build())
                 .toList();
     }
 }
