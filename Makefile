@@ -139,7 +139,7 @@ lint: ready ## style, types and suspicious code, Python and Go; Java's warnings 
 test-java: ready ## the runtime's Java, as far as they need no Spark
 	$(MAVEN) test
 
-test-unit: ready ## what needs no JVM and no process: under a minute
+test-unit: ready ## what needs no JVM and no process: about two minutes
 	@$(MAKE) --no-print-directory --keep-going -j2 unit-python unit-go
 
 unit-python: ready
