@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 USAGE_STATUS = 2
 SETUP_STATUS = 3
 DIED_STATUS = 1
+LOOK_S = 0.2
 DEFAULT_CACHE_BYTES = 512 * 1024 * 1024  # the default in SPECIFICATION.md
 
 
@@ -103,7 +104,8 @@ def serve(app: str, directory: Path) -> int:
         server.show()
         if number:
             tell_ready(os.environ)
-        stopped.wait()
+        while not stopped.wait(LOOK_S):  # a signal that the kernel gives to another thread does not end a longer wait
+            pass
         # Stop the children and this process at the same time, so that all finish their calls within the same seconds.
         stopper = threading.Thread(target=children.stop)
         stopper.start()
