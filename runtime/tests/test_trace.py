@@ -37,6 +37,8 @@ def received(monkeypatch: pytest.MonkeyPatch) -> Iterator[Received]:
             monkeypatch.setenv(name, value)
         monkeypatch.setattr(trace, "_made", {})
         yield found
+        for provider in filter(None, trace._made.values()):
+            provider.shutdown()  # else its thread goes on, and draws from the random numbers of later tests
 
 
 @given(st.lists(st.tuples(st.text(max_size=5), st.integers(0, 1 << 60)), unique=True, max_size=20))
