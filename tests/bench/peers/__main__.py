@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from bench.peers.contender import CONTENDERS, HOME, install
+from bench.peers.contender import CONTENDERS, HOME, OFTEN, install
 from bench.peers.measure import measured
 from bench.peers.table import Run, tables
 from bench.peers.topics import warm
@@ -53,7 +53,8 @@ def order(options: argparse.Namespace, names: Sequence[str]) -> Iterator[tuple[i
     """Yield turn, workload and contender of each run; every other turn goes from the last contender to the first."""
     for turn in range(options.turns or TURNS[options.size]):
         for work in options.work:
-            yield from ((turn, work, name) for name in (names if turn % 2 == 0 else names[::-1]))
+            in_turn = names if turn % 2 == 0 else names[::-1]
+            yield from ((turn, work, name) for name in in_turn if work == "w2" or CONTENDERS[name].environment != OFTEN)
 
 
 def compete(broker: Broker, options: argparse.Namespace, names: Sequence[str], folder: Path, runs: list[Run]) -> None:

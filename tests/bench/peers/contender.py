@@ -123,8 +123,10 @@ def _go(build: Callable[[Path, Path], Path], program: str) -> Callable[[Path], o
 
 REALTIME = ("--mode", "realtime")
 FAST, LOOSE = {"MODE": "realtime"}, {"EXACTLY_ONCE": "0"}
+OFTEN = {"COMMIT_MS": "20"}  # as often as this system; measured with `w2` alone
 PYTHON = PROGRAM / "ours.py"
 OURS_GO = _go(build_ours, "ours")
+QUIX = _venv("quixstreams==3.28.1")
 BASE = "kafka-streams"  # ratios are to it
 CONTENDERS = {
     "ours-go": Contender("ours, Go, micro-batch", EXACTLY_ONCE, "ours-go", OURS_GO, _ours()),
@@ -145,7 +147,9 @@ CONTENDERS = {
         FAST | LOOSE,
     ),  # fmt: skip
     BASE: Contender("Kafka Streams (Java)", EXACTLY_ONCE, BASE, _streams, _in_java),
-    "quix": Contender("Quix Streams", EXACTLY_ONCE, "quix", _venv("quixstreams==3.28.1"), _in_python("quix.py")),
+    "quix": Contender("Quix Streams", EXACTLY_ONCE, "quix", QUIX, _in_python("quix.py")),
+    "kafka-streams-20": Contender("Kafka Streams, commits each 20 ms", EXACTLY_ONCE, BASE, _streams, _in_java, OFTEN),
+    "quix-20": Contender("Quix Streams, commits each 20 ms", EXACTLY_ONCE, "quix", QUIX, _in_python("quix.py"), OFTEN),
     "bytewax": Contender("Bytewax", STATE_ONCE, "bytewax", _venv("bytewax[kafka]==0.21.1"), _flow),
     "goka": Contender("Goka", AT_LEAST_ONCE, "goka", _go(build_own, "goka"), _binary),
     "dataframe-go": Contender("steps in PySpark, Go", STATE_ONCE, "ours-go", OURS_GO, _between_dataframes()),
