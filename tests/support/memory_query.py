@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 from wallaroo_runtime.memory.local import LocalCalls, LocalClient
 from wallaroo_runtime.memory.run import MemoryRun
-from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
+from wallaroo_runtime.spark.state_store.state_query import StateQuery
 from wallaroo_runtime.storage.state_log import latest_states
 from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
