@@ -17,7 +17,7 @@ from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.program.pack import PackOptions, pack
 from wallaroo_runtime.run.offline_state import check_archive, check_state, read_workers, shower_of
-from wallaroo_runtime.run.state_query import StateQuery
+from wallaroo_runtime.spark.state_store.state_query import StateQuery
 from wallaroo_runtime.topology.load import load_document
 
 VECTORS = TESTS.parent / "topology-schema" / "vectors" / "topologies" / "valid"

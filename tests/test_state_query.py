@@ -23,8 +23,8 @@ from wallaroo_runtime.memory.run import MemoryRun
 from wallaroo_runtime.memory.start import start
 from wallaroo_runtime.monitor.board import Board
 from wallaroo_runtime.monitor.server import MonitorServer
-from wallaroo_runtime.run.state_query import StateQuery, key_text, keys_of
 from wallaroo_runtime.spark.state_store.choice import StateRow
+from wallaroo_runtime.spark.state_store.state_query import StateQuery, key_text, keys_of
 
 ARGS = ["--in", "127.0.0.1:7010,127.0.0.1:7011,127.0.0.1:7012", "--out", "127.0.0.1:7002,127.0.0.1:7003,127.0.0.1:7004"]
 KEYS = st.text("ab€1 ", min_size=1, max_size=3).map(str.strip).filter(bool) | st.sampled_from(["0xff", "0x12ab", "0xz"])

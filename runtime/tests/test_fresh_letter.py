@@ -12,6 +12,7 @@ from wallaroo.message.frame import DEAD_LETTER_PORT, encode_frame
 from wallaroo.worker._proto import worker_pb2 as worker
 from wallaroo_runtime.checkpoint.dead_letter import read_letters
 from wallaroo_runtime.egress import fresh_letter
+from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.realtime.letters import RemoteLetters
 from wallaroo_runtime.storage.outbox.letter_tail import Found
 from wallaroo_runtime.storage.remote_outbox import RemoteOutbox
@@ -53,8 +54,8 @@ def test_each_letter_is_counted_and_shown_once(tmp_path: Path, seed: int) -> Non
         with serving("egress", tmp_path) as place:
             attach(place, receiver, driver=f"d{life}")
             outbox = RemoteOutbox(place.service)
-            found = RemoteLetters(outbox, before := outbox.letters())
-            found.watch = watch = Kept()
+            watch = Kept()
+            found = RemoteLetters(outbox, before := outbox.letters(), watch.add)
             assert before == sequence
             for _ in range(5):
                 sequence = sent(Attempt(place.service, attempt=(number := number + 1)), draw, sequence)
@@ -79,12 +80,13 @@ def test_of_very_many_letters_some_are_shown_and_all_are_counted(
     receiver = Receiver()
     with serving("egress", tmp_path) as place:
         attach(place, receiver)
-        found = RemoteLetters(RemoteOutbox(place.service), 0)
+        watch = LetterWatch()
+        found = RemoteLetters(RemoteOutbox(place.service), 0, watch.add)
         attempt = Attempt(place.service)
         attempt.send(letters(random.Random(1), 0, 50), port=DEAD_LETTER_PORT)
         attempt.settle()
         found.look()
-        (first,) = found.watch.news()
+        (first,) = watch.news()
         assert (found.count, first.count, first.is_least) == (50, 1, True)
         attempt.end()
     receiver.close()
@@ -97,8 +99,8 @@ def test_letters_that_no_answer_has_room_for_come_with_the_next_one(
     receiver = Receiver()
     with serving("egress", tmp_path) as place:
         attach(place, receiver)
-        found = RemoteLetters(RemoteOutbox(place.service), 0)
-        found.watch = watch = Kept()
+        watch = Kept()
+        found = RemoteLetters(RemoteOutbox(place.service), 0, watch.add)
         attempt = Attempt(place.service)
         attempt.send(letters(random.Random(1), 0, 50), port=DEAD_LETTER_PORT)
         attempt.settle()
@@ -121,7 +123,7 @@ def test_an_egress_that_is_away_is_asked_later_and_another_driver_never(tmp_path
         attach(place, receiver, driver="d2")
         assert code_of(lambda: outbox.fresh_letters(0)) == "R644"
         assert code_of(outbox.published) == "R644"
-    away = RemoteLetters(RemoteOutbox(place.service), 0)
+    away = RemoteLetters(RemoteOutbox(place.service), 0, Kept().add)
     away.look()
     assert away.count == 0
     receiver.close()

@@ -1,15 +1,13 @@
 """Questions about the states of an application that runs in memory, as `wallaroo state` asks them."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
-from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.memory.local import LocalClient
+from wallaroo_runtime.memory.local import LocalCalls, LocalClient
 from wallaroo_runtime.memory.run import MemoryRun
-from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
+from wallaroo_runtime.spark.state_store.state_query import StateQuery
 from wallaroo_runtime.storage.state_log import latest_states
-from wallaroo_runtime.worker.idempotent_call import Shown, WorkerShower, shown_of
+from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
 BATCH = 4
 
@@ -50,20 +48,14 @@ def chosen(choice: StateChoice, entries: Iterable[bytes]) -> list[StateRow]:
     return found[: choice.limit]
 
 
-class LocalShower:
+class LocalShower(WorkerShower, LocalCalls):
     """Asks the worker of this process."""
-
-    def __init__(self, channel: LocalClient) -> None:
-        self._calls = channel.calls
-
-    def show(self, stage: pb.Stage, entries: Any) -> Shown:
-        return shown_of("main", self._calls.show_state(pb.ShowStateRequest(stage=stage, entries=entries)))
 
 
 def query_of(run: MemoryRun) -> StateQuery:
     """Return what answers questions about the states of a run."""
     channel = run._clients["main"]
     if isinstance(channel, LocalClient):
-        return StateQuery(run.plan, MemoryLogs(run), lambda worker: LocalShower(channel))
+        return StateQuery(run.plan, MemoryLogs(run), lambda worker: LocalShower(channel.calls, worker))
     target = channel.endpoints().connection.target
     return StateQuery(run.plan, MemoryLogs(run), lambda worker: WorkerShower(target, worker))

@@ -26,7 +26,7 @@ from wallaroo_runtime.program.app import is_archive
 from wallaroo_runtime.system.stop import Ended
 
 if TYPE_CHECKING:
-    from wallaroo_runtime.run.state_query import StateQuery
+    from wallaroo_runtime.spark.state_store.state_query import StateQuery
 
 MAX_BUCKETS = 1024
 COLUMNS = (text("state", 24), text("worker", 12), number("keys", 12), number("bytes", 14))

@@ -7,7 +7,7 @@ from typing import Any
 from wallaroo.worker._proto import worker_pb2 as pb
 from wallaroo.worker.host.call import CallRunner
 from wallaroo_runtime.worker.client import CallClient, CallStream
-from wallaroo_runtime.worker.endpoint import remote_error
+from wallaroo_runtime.worker.idempotent_call import IdempotentCalls, WorkerMaker, WorkerSplitter
 from wallaroo_runtime.worker.spec import WorkerSpec
 
 
@@ -53,24 +53,21 @@ class LocalStream(CallStream):
             close()
 
 
-class LocalSplitter:
-    """Cuts the bytes of a source into messages, with the source's decoder.
+class LocalCalls(IdempotentCalls):
+    """Sends requests to a worker in this process."""
 
-    Args:
-        max_message_bytes: The largest size of a payload.
-    """
+    def __init__(self, target: CallRunner, path: str, *_: Any) -> None:
+        self.path = path
+        self._methods = {"SplitFrames": target.split, "Generate": target.generate, "ShowState": target.show_state}
 
-    def __init__(self, client: LocalClient, path: str, max_message_bytes: int) -> None:
-        self._client, self._path, self._limit = client, path, max_message_bytes
+    def ask(self, method: str, request: Any, about: str) -> Any:
+        """Return the answer to a request."""
+        return self._methods[method](request)
 
-    def split(self, data: bytes) -> tuple[list[int], int]:
-        """Cut bytes into messages. Return the length of each whole message, and of the incomplete last one (or 0).
 
-        Raises:
-            RunError: The error of the decoder.
-        """
-        request = pb.SplitRequest(path=self._path, data=data, max_message_bytes=self._limit)
-        reply = self._client.calls.split(request)
-        if reply.HasField("failure"):
-            raise remote_error(self._path, reply.failure)
-        return list(reply.lengths), reply.wanted_bytes
+class LocalSplitter(WorkerSplitter, LocalCalls):
+    """Cuts the bytes of a source into messages, with the decoder in this process."""
+
+
+class LocalMaker(WorkerMaker, LocalCalls):
+    """Gets the messages of a generator in this process."""

@@ -18,7 +18,7 @@ from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.gateway.framing import Splitter
 from wallaroo_runtime.memory.argument import check_payloads, chosen, key_of, refused, unknown
 from wallaroo_runtime.memory.engine import BatchResult, Engine
-from wallaroo_runtime.memory.local import LocalClient, LocalSplitter
+from wallaroo_runtime.memory.local import LocalClient, LocalMaker, LocalSplitter
 from wallaroo_runtime.memory.message import Numbering, in_order, runs, with_row_time
 from wallaroo_runtime.memory.source_frame import repeat_last_tick, tick_frames, value_frames, visit_frame, wire_frames
 from wallaroo_runtime.memory.store import foreign_state, read_states, state_names
@@ -36,7 +36,7 @@ from wallaroo_runtime.topology.model import (
     has_records,
 )
 from wallaroo_runtime.worker.client import WorkerClient
-from wallaroo_runtime.worker.idempotent_call import Generated, WorkerMaker, WorkerSplitter, generated_of, request_of
+from wallaroo_runtime.worker.idempotent_call import WorkerMaker, WorkerSplitter
 
 FIRST_MS = 1_767_225_600_000  # 2026-01-01: the clock of an application begins here, as `Start` of `wallarootest`
 MOST_GENERATED, MOST_BYTES = 4096, 1 << 20  # limits for a micro-batch of generated messages
@@ -163,7 +163,7 @@ class MemoryRun:
         """Return the splitter for a source whose framing only its decoder knows."""
         client = self._clients[source.worker]
         if isinstance(client, LocalClient):
-            return LocalSplitter(client, source.path, source.max_message_bytes)
+            return LocalSplitter(client.calls, source.path, source.max_message_bytes)
         return WorkerSplitter(client.endpoints().connection.target, source.path, source.max_message_bytes)
 
     def advance(self, milliseconds: int) -> None:
@@ -222,7 +222,8 @@ class MemoryRun:
             raise refused(part, "a generator's messages", "messages are sent to it", "use send")
         while not ended and (most is None or count < most):
             wanted = MOST_GENERATED if most is None else min(MOST_GENERATED, most - count)
-            values, encoding, ended, reason = self._made(part, wanted)
+            previous, encoding = self._generated.get(part.path, (None, 0))
+            values, encoding, ended, reason = self._maker(part).make(previous, encoding, wanted, MOST_BYTES)
             if values:
                 port, messages = self.plan.ports[part.path], list(map(Message, values))
                 frames = value_frames(part, port, messages, self._sequence, now_ms=self.now_ms, encoding=encoding)
@@ -316,14 +317,11 @@ class MemoryRun:
             fix = "give it attributes of the types that KafkaRecord names"
             raise refused(source, shown(message.value), str(error), fix) from error
 
-    def _made(self, source: GeneratorSource, wanted: int) -> Generated:
-        previous, encoding = self._generated.get(source.path, (None, 0))
+    def _maker(self, source: GeneratorSource) -> WorkerMaker:
         client = self._clients[source.worker]
-        if isinstance(client, WorkerClient):
-            target = client.endpoints().connection.target
-            return WorkerMaker(target, source.path).make(previous, encoding, wanted, MOST_BYTES)
-        request = request_of(source.path, previous, encoding, max_count=wanted, max_bytes=MOST_BYTES)
-        return generated_of(client.calls.generate(request))
+        if isinstance(client, LocalClient):
+            return LocalMaker(client.calls, source.path)
+        return WorkerMaker(client.endpoints().connection.target, source.path)
 
     def _follow(self) -> None:
         """Process the records that sinks have written to topics, until sources have read all records."""

@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, DiagnosticError, Family, Kind
 from wallaroo_runtime.checkpoint.dead_letter import find_letter, is_chosen, latest_letters, letter_folder
 from wallaroo_runtime.monitor.board import Board
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.spark.state_store.state_query import StateQuery
 
 API = "/api/v1/"
 STATE = f"{API}state"
@@ -131,36 +134,6 @@ class Routes:
         return Answer.of({**letter.summary(), **more, "input": {"base64": base64.b64encode(record.input).decode()}})
 
 
-class States(Protocol):
-    """A reader of the states of a running application, as of its last committed micro-batch."""
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the states."""
-
-    def batch(self) -> int:
-        """Return the number of the last committed micro-batch."""
-
-    def get(self, name: str, key: str) -> tuple[int, dict[str, Any]]:
-        """Return the number of the last committed micro-batch, and the state of a key after it."""
-
-    def part(
-        self, name: str, *, prefix: str = "", after: str = "", limit: int, page_bytes: int
-    ) -> tuple[int, list[dict[str, Any]], str | None]:
-        """Return a page of states in the order of their keys.
-
-        Args:
-            name: Name of the state.
-            prefix: Beginning of the wanted keys.
-            after: The key after which the page begins; empty for the first page.
-            limit: Greatest number of states.
-            page_bytes: Greatest size of the page in bytes.
-
-        Returns:
-            Number of the micro-batch, the states, and the last key of the page if further keys follow, else None.
-        """
-
-
 class StateRoutes:
     """Answers the requests for paths below `/api/v1/state`, one after the other, since each is a job of Spark.
 
@@ -171,7 +144,7 @@ class StateRoutes:
     """
 
     def __init__(self) -> None:
-        self.states: States | None = None
+        self.states: StateQuery | None = None
         self.reason, self.fix = "the application is starting", "ask again later"
         self._turn = threading.Lock()
 
@@ -195,7 +168,7 @@ class StateRoutes:
         finally:
             self._turn.release()
 
-    def _answer(self, states: States, path: str, query: Query) -> Answer:
+    def _answer(self, states: "StateQuery", path: str, query: Query) -> Answer:
         if not path:
             return Answer.of({"batch": states.batch(), "states": states.names})
         name, key = _split(path, states.names)

@@ -17,9 +17,9 @@ from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
-from wallaroo_runtime.run.state_query import StateQuery
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
+from wallaroo_runtime.spark.state_store.state_query import StateQuery
 from wallaroo_runtime.system.process import alive
 from wallaroo_runtime.topology.model import Topology
 from wallaroo_runtime.worker import control

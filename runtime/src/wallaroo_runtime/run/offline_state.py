@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, Archive, check_platform, read_archive
 from wallaroo_runtime.checkpoint.manifest import Manifest, manifest_in, read_manifest
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.run.state_query import StateQuery, state_named, states_of
 from wallaroo_runtime.spark.machine.java import check_java
+from wallaroo_runtime.spark.state_store.state_query import StateQuery, state_named, states_of
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 from wallaroo_runtime.topology.model import Topology

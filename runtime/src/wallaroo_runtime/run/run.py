@@ -34,13 +34,13 @@ from wallaroo_runtime.run.signals import BROKEN_OFF, RunStop, end_java, ending_j
 from wallaroo_runtime.run.snapshot import STARTING, Reporter, listening
 from wallaroo_runtime.run.spark_session import open_directory, spark_settings, start_session
 from wallaroo_runtime.run.start_over import start_over
-from wallaroo_runtime.run.state_query import states_of_run
 from wallaroo_runtime.run.topic_watch import watch_topics
 from wallaroo_runtime.run.topics import until_answered
 from wallaroo_runtime.run.worker_output import WorkerOutput
 from wallaroo_runtime.spark.machine.check import check_machine
 from wallaroo_runtime.spark.machine.master import check_master, cores
 from wallaroo_runtime.spark.machine.virtual_machine import VirtualMachine, is_launched, launch
+from wallaroo_runtime.spark.state_store.state_query import states_of_run
 from wallaroo_runtime.system.process import report_ready
 
 if TYPE_CHECKING:
@@ -295,7 +295,8 @@ def _start(
     is_here = options.runs_code_here
     if feed is not None:
         has_room = mode.has_room(options.spark.master)
-        states = states_of_run(session, checkpoint, plan, query.targets, asks=is_here) if has_room else None
+        place = checkpoint.directory, checkpoint.manifest.spark
+        states = states_of_run(session, *place, plan, query.targets, asks=is_here) if has_room else None
         feed.attach(query, states)
     if peers.waits_for_worker:
         peers.serve_sources(query.targets if is_here else start_gateway_workers(options, application, stack))

@@ -27,14 +27,15 @@ class IdempotentCalls:
     """Sends requests to a worker. A handshake precedes the first request.
 
     Args:
-        target: First endpoint of the worker, `unix:PATH`, which stays the same after a restart.
+        target: First endpoint of the worker, `unix:PATH`, which stays the same after a restart. For the subclass
+            `LocalCalls` (`memory/local.py`) the worker in this process.
         path: Path of the source in the topology, or name of the worker whose states are shown; for requests and errors.
         capability: Capability that the worker must have.
         what: User of the capability, in words, for errors.
         timeout: Seconds to wait for an answer.
     """
 
-    def __init__(self, target: str, path: str, capability: str, what: str, timeout: float = RESTART_SECONDS) -> None:
+    def __init__(self, target: Any, path: str, capability: str, what: str, timeout: float = RESTART_SECONDS) -> None:
         self.path, self.timeout = path, timeout
         self._channel = grpc.insecure_channel(target, options=OPTIONS)
         self._stub, self._capability, self._what = client(WORKER_SERVICE, self._channel), capability, what
@@ -79,34 +80,13 @@ class IdempotentCalls:
         self._channel.close()
 
 
-def request_of(
-    path: str, previous: bytes | None, encoding: int, *, max_count: int, max_bytes: int
-) -> pb.GenerateRequest:
-    """Return the request to a generator for the messages after `previous`. Parameters as for `WorkerMaker.make`."""
-    return pb.GenerateRequest(
-        path=path,
-        previous=previous or b"",
-        previous_encoding=encoding,
-        begins=previous is None,
-        max_count=max_count,
-        max_bytes=max_bytes,
-    )
-
-
-def generated_of(reply: pb.GenerateReply) -> Generated:
-    """Return the content of a worker's reply about a generator: messages and the other values of `Generated`."""
-    failure = reply.failure
-    reason = f"{failure.code} {failure.message}" if reply.HasField("failure") else ""
-    return list(reply.values), reply.encoding, reply.ended, reason
-
-
 class WorkerMaker(IdempotentCalls):
     """Gets the messages of a generator from its worker, and waits while the worker restarts.
 
     The parameters are those of `IdempotentCalls`.
     """
 
-    def __init__(self, target: str, path: str) -> None:
+    def __init__(self, target: Any, path: str) -> None:
         super().__init__(target, path, GENERATE, "a generator")
 
     def make(self, previous: bytes | None, encoding: int, max_count: int, max_bytes: int) -> Generated:
@@ -126,10 +106,18 @@ class WorkerMaker(IdempotentCalls):
             RunError: W410 if the worker cannot be reached in time, or returns more messages than requested; W416 if the
                 worker has no generators.
         """
-        request = request_of(self.path, previous, encoding, max_count=max_count, max_bytes=max_bytes)
+        request = pb.GenerateRequest(
+            path=self.path,
+            previous=previous or b"",
+            previous_encoding=encoding,
+            begins=previous is None,
+            max_count=max_count,
+            max_bytes=max_bytes,
+        )
         reply: pb.GenerateReply = self.ask("Generate", request, "the next messages")
         self._check(reply, max_count, max_bytes)
-        return generated_of(reply)
+        reason = f"{reply.failure.code} {reply.failure.message}" if reply.HasField("failure") else ""
+        return list(reply.values), reply.encoding, reply.ended, reason
 
     def _check(self, reply: pb.GenerateReply, max_count: int, max_bytes: int) -> None:
         size = sum(map(len, reply.values[:-1]))
@@ -153,7 +141,7 @@ class WorkerSplitter(IdempotentCalls):
         max_message_bytes: Longest payload that the topology allows.
     """
 
-    def __init__(self, target: str, path: str, max_message_bytes: int) -> None:
+    def __init__(self, target: Any, path: str, max_message_bytes: int) -> None:
         super().__init__(target, path, SPLIT_FRAMES, "a source that its decoder cuts")
         self.max_message_bytes = max_message_bytes
 
@@ -178,24 +166,10 @@ class WorkerSplitter(IdempotentCalls):
         return list(reply.lengths), reply.wanted_bytes
 
 
-def shown_of(worker: str, reply: pb.ShowStateReply) -> Shown:
-    """Return the readable states in a worker's reply.
-
-    Raises:
-        RunError: The error that the worker reports; W410 if the answer is no JSON.
-    """
-    if reply.HasField("failure"):
-        raise remote_error(worker, reply.failure)
-    try:
-        return {(state.port, state.key): json.loads(state.json) for state in reply.states}
-    except ValueError as error:
-        raise RunError.of("W410", WORKER, worker=worker, reason=f"ShowStateReply, field json: {error}") from error
-
-
 class WorkerShower(IdempotentCalls):
     """Gets states from a worker in readable form, as JSON. Parameters as for `IdempotentCalls`."""
 
-    def __init__(self, target: str, worker: str, timeout: float = RESTART_SECONDS) -> None:
+    def __init__(self, target: Any, worker: str, timeout: float = RESTART_SECONDS) -> None:
         super().__init__(target, worker, SHOW_STATE, "showing states", timeout)
 
     def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
@@ -209,5 +183,11 @@ class WorkerShower(IdempotentCalls):
             RunError: W410 if the worker cannot be reached in time, or its reply is no JSON; W416 if it cannot show
                 states; an error that the worker reports, e.g. C507.
         """
-        request = pb.ShowStateRequest(stage=stage, entries=entries)
-        return shown_of(self.path, self.ask("ShowState", request, "states"))
+        reply = self.ask("ShowState", pb.ShowStateRequest(stage=stage, entries=entries), "states")
+        if reply.HasField("failure"):
+            raise remote_error(self.path, reply.failure)
+        try:
+            return {(state.port, state.key): json.loads(state.json) for state in reply.states}
+        except ValueError as error:
+            reason = f"ShowStateReply, field json: {error}"
+            raise RunError.of("W410", WORKER, worker=self.path, reason=reason) from error

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from wallaroo.component.wrapped import BaseWrapped, Encoder
+from wallaroo.component.wrapped import BaseWrapped, Encoder, ValueDecoder
 
 LENGTH, TIME = struct.Struct("<I"), struct.Struct("<q")
 Function = Callable[..., Any]
@@ -72,21 +72,6 @@ class TimedStreamDecoder(StreamDecoder):
         return int(TIME.unpack_from(bs)[0])
 
 
-class OctetEncoder(Encoder[..., Any]):
-    """Converts a message to the payload of the connector protocol; made by `octet_message_encoder`."""
-
-
-class OctetDecoder(BaseWrapped[..., Any]):
-    """Converts the payload of the connector protocol to a message; made by `octet_message_decoder`."""
-
-    kind = "decoder"
-    parameters = ("bs",)
-
-    def decode(self, bs: bytes) -> Any:
-        """Return the message of a payload."""
-        return self.function(bs)
-
-
 def stream_message_encoder(function: Function) -> StreamEncoder:
     """Make a function `f(data)` an encoder for connectors without a cookie.
 
@@ -131,7 +116,7 @@ def stream_message_decoder(function: Function | None = None, *, event_time: bool
     return cls if function is None else cls(function)
 
 
-def octet_message_encoder(function: Function) -> OctetEncoder:
+def octet_message_encoder(function: Function) -> Encoder[..., Any]:
     """Make a function `f(data)` an encoder for connectors with a cookie, which speak the connector protocol.
 
     Args:
@@ -151,10 +136,10 @@ def octet_message_encoder(function: Function) -> OctetEncoder:
 
     Source: Wallaroo, unreleased.
     """
-    return OctetEncoder(function)
+    return Encoder(function)
 
 
-def octet_message_decoder(function: Function) -> OctetDecoder:
+def octet_message_decoder(function: Function) -> ValueDecoder[..., Any]:
     """Make a function `f(bs)` a decoder for connectors with a cookie, which speak the connector protocol.
 
     Args:
@@ -173,4 +158,4 @@ def octet_message_decoder(function: Function) -> OctetDecoder:
 
     Source: Wallaroo, unreleased.
     """
-    return OctetDecoder(function)
+    return ValueDecoder(function)

@@ -20,6 +20,7 @@ from wallaroo_runtime.service.client import Away
 from wallaroo_runtime.spark.batch_report import LiveReports
 from wallaroo_runtime.spark.failure.cause import Cause, query_causes
 from wallaroo_runtime.spark.failure.translate import JavaEnded, is_end_of_java, needing_java, of_operator, translated
+from wallaroo_runtime.spark.letter_watch import LetterWatch
 from wallaroo_runtime.spark.machine.hadoop import spark_path
 from wallaroo_runtime.spark.machine.jar import java_class
 from wallaroo_runtime.spark.offset_log import OffsetLog, past_progress
@@ -57,10 +58,11 @@ class RealTimeQuery:
         outbox: DriverOutput,
         before: tuple[int, int],
         letters: Letters,
+        watch: LetterWatch,
         options: QueryOptions,
         policy: ErrorPolicy,
     ) -> None:
-        self.targets, self.letters = workers.targets, letters.watch
+        self.targets, self.letters = workers.targets, watch
         self._operators = _operators(session)
         self._ask = self._operators.look  # kept, since each look-up of the method would be a call of Java
         self.is_busy = self.is_held = False
@@ -320,7 +322,8 @@ def _start_query(
     session.conf.set("spark.sql.shuffle.partitions", plan.shuffle_partitions)
     operators = _operators(session)
     frame = DataFrame(operators.lower(session._jsparkSession, settings), session)
-    outbox, letters = open_output(options.output)
+    watch = LetterWatch()
+    outbox, letters = open_output(options.output, watch.add)
     before = outbox.letters(), outbox.published()
     writer: Any = frame.writeStream.format(operators.sinkFormat()).option("settings", settings)
     writer = writer.option("checkpointLocation", spark_path(options.checkpoint)).outputMode("update")
@@ -334,6 +337,7 @@ def _start_query(
         outbox=outbox,
         before=before,
         letters=letters,
+        watch=watch,
         options=options,
         policy=policy,
     )

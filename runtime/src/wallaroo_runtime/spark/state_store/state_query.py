@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from wallaroo.diagnostic.diagnostic import Kind
 from wallaroo.message.key import bucket_of
-from wallaroo.worker._proto import worker_pb2 as pb
-from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
+from wallaroo_runtime.durable.directory import Directory
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.plan import Plan, Stage
 from wallaroo_runtime.plan.plan import STATE_ENTRIES
@@ -18,7 +17,7 @@ from wallaroo_runtime.plan.stage_message import stage_message
 from wallaroo_runtime.spark.state_store.choice import StateChoice, StateRow, row_bytes
 from wallaroo_runtime.storage.state_log import entries_of, grouped
 from wallaroo_runtime.topology.dead_letter_text import shown_key
-from wallaroo_runtime.worker.idempotent_call import Shown
+from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
 SHOW_BYTES = 4 * 1024 * 1024  # limit for the bytes of states in one call of a worker
 MOST_BYTES = 16 * 1024 * 1024  # bytes of a state; of a larger state only the size is shown
@@ -36,13 +35,6 @@ class Logs(Protocol):
 
     def rows(self, stage: str, choice: StateChoice, batch: int, buckets: tuple[int, ...] = ()) -> Iterator[StateRow]:
         """Yield the chosen states of a stage, as of a micro-batch, from some buckets; empty `buckets` means all."""
-
-
-class Shower(Protocol):
-    """Asks a worker for readable forms of its states."""
-
-    def show(self, stage: pb.Stage, entries: Iterable[bytes]) -> Shown:
-        """Return the states that result from the entries of a state log, in readable form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +62,7 @@ class StateQuery:
     """
 
     def __init__(
-        self, plan: Plan, logs: Logs, shower: Callable[[str], Shower] | None, checkpoint: object = "CHECKPOINT"
+        self, plan: Plan, logs: Logs, shower: Callable[[str], WorkerShower] | None, checkpoint: object = "CHECKPOINT"
     ) -> None:
         self._plan, self._logs, self._shower, self._place = plan, logs, shower, shlex.quote(str(checkpoint))
         self.states = states_of(plan)
@@ -218,24 +210,25 @@ class StateQuery:
 
 
 def states_of_run(
-    session: Any, checkpoint: Checkpoint, plan: Plan, targets: Mapping[str, str], *, asks: bool
+    session: Any, files: Directory, name: str, plan: Plan, targets: Mapping[str, str], *, asks: bool
 ) -> StateQuery:
     """Return the object that answers questions about the states of a run.
 
     Args:
         session: Spark session that runs the query.
+        files: The checkpoint directory of the application.
+        name: Name of Spark's checkpoint in that directory.
         targets: gRPC target of each worker's first endpoint, by name of the worker.
         asks: Whether workers are on this machine, so that they can be asked; if not, states are shown as their bytes.
     """
     # Imported late: at this point the run has already imported most of what these modules import.
     from wallaroo_runtime.spark.state_store.reader import StateReader
-    from wallaroo_runtime.worker.idempotent_call import WorkerShower
 
-    def shower(name: str) -> WorkerShower:
-        return WorkerShower(targets[name], name, ANSWER_S)
+    def shower(worker: str) -> WorkerShower:
+        return WorkerShower(targets[worker], worker, ANSWER_S)
 
-    logs = StateReader(session, checkpoint.directory, plan, checkpoint.manifest.spark)
-    return StateQuery(plan, logs, cache(shower) if asks else None, checkpoint.directory)
+    logs = StateReader(session, files, plan, name)
+    return StateQuery(plan, logs, cache(shower) if asks else None, files)
 
 
 def state_named(states: Mapping[str, StateOf], name: str) -> StateOf:
