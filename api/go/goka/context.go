@@ -187,7 +187,7 @@ func (c *call) send(topic, key string, value []byte, headers Headers) {
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		record.Headers = append(record.Headers, stream.KafkaHeader{Key: name, Value: bytes.Clone(headers[name])})
 	}
-	if err := checkSize(record); err != nil {
+	if err := checkSize(record, c.group.limit); err != nil {
 		c.Fail(err)
 	}
 	c.group.outputs[topic].Emit(c.emission, c.group.placed(record))

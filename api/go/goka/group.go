@@ -26,7 +26,10 @@ type group struct {
 	lookups    map[string]*View
 	memory     map[string]*memoryTable // lookup tables if the runtime has no Kafka
 	count      int32                   // largest number of partitions of an input, 0 if unknown
-	reach      map[string]string       // settings of the runtime's connections to brokers
+	reads      map[string]string       // options of the sources, by which the runtime reaches brokers
+	writes     map[string]string       // options of the sinks
+	start      string                  // position at which the first run begins to read the inputs
+	limit      int                     // largest record that a callback may write, in bytes
 	partitions map[string]int32        // partitions of the written topics, set if the program has a hasher
 	context    func() context.Context  // the context of the processor or worker, which ends with it
 	abort      func(error)             // ends the processor's run with an error; nil if the runtime started the program
@@ -42,16 +45,22 @@ func newGroup(graph *GroupGraph, options *poptions, running func() context.Conte
 	if err := graph.checkTopics(); err != nil {
 		return nil, err
 	}
-	settings, err := reach(globalConfig(), options.kafka)
+	reading, writing := orGlobal(options.reads), orGlobal(options.writes)
+	reads, err := reach(reading, options.kafka)
+	writes := reads
+	if err == nil && options.writes != options.reads {
+		writes, err = reach(writing, options.kafka)
+	}
 	if err != nil {
 		return nil, err
 	}
 	g := &group{
 		graph: graph, options: options, outputs: map[string]stream.Output[stream.KafkaRecord]{},
 		lookups: map[string]*View{}, memory: map[string]*memoryTable{}, partitions: map[string]int32{}, context: running,
-		reach: settings, calls: calls{open: map[*call]time.Time{}}, visits: visits{open: map[string]*visited{}},
+		reads: reads, writes: limited(writes, writing), start: startOf(reading), calls: calls{open: map[*call]time.Time{}}, visits: visits{open: map[string]*visited{}},
 		counts: counts{partitions: map[int32]*PartitionProcStats{}},
 	}
+	g.limit, _ = limitOf(writing)
 	for _, topic := range graph.written() {
 		g.outputs[topic] = stream.NewOutput[stream.KafkaRecord](topic)
 	}
