@@ -92,12 +92,14 @@ var errNone = stream.ErrSkip
 
 // stateless processes a record of a group without table and joins. It is the function of the group's step.
 func (g *group) stateless(ctx context.Context, record stream.KafkaRecord) (*stream.KafkaRecord, error) {
+	defer g.rescue(record)
 	return nil, g.handle(ctx, record, nil)
 }
 
 // stateful processes a record of an input, the loop or a joined table. It is the function of the group's step if the
 // group has a table or joins.
 func (g *group) stateful(ctx context.Context, record stream.KafkaRecord, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
+	defer g.rescue(record)
 	if topic, isJoined := strings.CutPrefix(record.Topic, joinedPrefix); isJoined {
 		return nil, g.update(topic, record, state)
 	}
@@ -130,8 +132,7 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 	return g.run(c, callback, message)
 }
 
-// run calls a callback and waits until all its DeferCommit functions have been called. If the callback panics, run
-// panics with Goka's text.
+// run calls a callback and waits until all its DeferCommit functions have been called.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	if err := g.late.take(); err != nil {
 		return g.fail(c.record, err)
@@ -140,17 +141,22 @@ func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	defer func() {
 		c.finish()
 		g.calls.end(c)
-		if recovered := recover(); recovered != nil {
-			failed := &processing{c.Partition(), fmt.Errorf("panic in callback: %v", recovered), userStack()}
-			g.note(failed)
-			panic(failed)
-		}
 	}()
 	callback(g.options.contextWrapper(c), message)
 	if err := c.wait(); err != nil {
 		return g.fail(c.record, err)
 	}
 	return errNone
+}
+
+// rescue is deferred by each step of the group. If code of the program has panicked for a record (a callback, a codec or
+// an update callback), it notes the failure, and panics with Goka's text.
+func (g *group) rescue(record stream.KafkaRecord) {
+	if recovered := recover(); recovered != nil {
+		failed := &processing{partitionOf(record), fmt.Errorf("panic in callback: %v", recovered), userStack()}
+		g.note(failed)
+		panic(failed)
+	}
 }
 
 // fail notes the failure of a record and returns its error.
