@@ -169,6 +169,8 @@ def test_tables_that_end_with_ends_of_transactions(ledger: Processor, broker: Br
     reader.read_until(reader.table | expected, ledger)
     for key, value in expected.items():
         assert asked(ledger, f"get/{key.decode()}") == value
+    assert asked(ledger, "visit/delete?meta=0") == str(len(expected))
+    reader.read_until(dict.fromkeys(reader.table), ledger)
 
 
 @pytest.mark.long

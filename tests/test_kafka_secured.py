@@ -119,17 +119,19 @@ def test_a_group_in_python(secured: Secured, application: Make, monkeypatch: pyt
     assert running.end() == 0, running.output()
 
 
-def test_a_processor_in_go(secured: Secured, tmp_path: Path) -> None:
-    for topic in ("ledger-in", "ledger-prices"):
-        secured.create(topic, 2)
+@pytest.mark.parametrize("builders", ["", "yes"])
+def test_a_processor_in_go(builders: str, secured: Secured, tmp_path: Path) -> None:
+    topic, prices = f"ledger{builders}-in", f"ledger{builders}-prices"
+    for name in (topic, prices):
+        secured.create(name, 2)
     binary = build_ours(tmp_path, LEDGER)
-    more = {"INPUTS": "ledger-in", "TABLE": "ledger-prices", "WALLAROO": str(WALLAROO)}
+    more = {"INPUTS": topic, "TABLE": prices, "WALLAROO": str(WALLAROO), "BUILDERS": builders}
     login = {"BROKERS": secured.secured, "LOGIN": f"ann:{secured.password}", "AUTHORITY": str(secured.authority)}
     ledger = Processor(binary, tmp_path / "ledger", secured, "", "ledger", **more, **login)
     try:
         ledger.start()
         brokers, text = [secured.address], goka.String()
-        with goka.Emitter(brokers, "ledger-in", text) as emitter:
+        with goka.Emitter(brokers, topic, text) as emitter:
             emitter.emit("k", "four")
         with goka.View(brokers, goka.group_table(ledger.group), text) as table:
             table.wait_running(WAIT_S)

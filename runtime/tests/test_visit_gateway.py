@@ -1,11 +1,13 @@
 """How a gateway takes visits: what is in the journal when a request is answered, and what is refused."""
 
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import wait as futures_wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,6 +18,7 @@ from support.part import journal_request
 from support.service import Place, code_of, listening, serving
 from wallaroo.message.frame import VISIT_PORT, read_frame, split_frames
 from wallaroo.worker._proto import worker_pb2 as worker
+from wallaroo_runtime.cli import visit as command
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.gateway import Gateway
@@ -185,7 +188,25 @@ def test_visits_of_a_journal_use_up_sequences_and_are_no_messages(tmp_path: Path
     assert [header.count for header in found] == [1 if each else 3 for each in are_visits]
 
 
-def test_the_command_says_why_nothing_is_visited(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("options", "code"),
+    [((), "R733"), (("--metadata", "a", "--metadata-file", "b"), "R608"), (("--metadata-file", "none"), "R616")],
+)
+def test_the_command_says_why_nothing_is_visited(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], code: str
+) -> None:
     (tmp_path / "application.json").write_text("{}")
-    assert main(["visit", str(tmp_path), "reset"]) == 1
-    assert "R733" in capsys.readouterr().err
+    assert main(["visit", str(tmp_path), "reset", *options]) in (1, 2)
+    assert code in capsys.readouterr().err
+
+
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=20))
+def test_the_command_passes_a_text_or_any_bytes(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "metadata").write_bytes(data)
+    given = [["--metadata-file", str(tmp_path / "metadata")]]
+    given += [["--metadata", os.fsdecode(data)]] if not data.startswith(b"-") else []
+    for options in given:
+        with patch.object(visit, "ask", return_value=7) as asked, patch.object(command, "_gateway", nullcontext):
+            assert main(["visit", str(tmp_path), "reset", *options]) == 0
+        assert asked.call_args.args[1:] == ("reset", data)

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 
 from wallaroo.message.handshake import CAPABILITIES
 from wallaroo.worker._proto import worker_pb2
+from wallaroo_runtime.cli.main import command_parser
 from wallaroo_runtime.service._proto import service_pb2
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,3 +67,18 @@ def test_both_sdks_have_the_capabilities_of_the_specification() -> None:
     handshake = (ROOT / "api" / "go" / "internal" / "server" / "handshake.go").read_text(encoding="utf-8")
     (listed,) = re.findall(r"capabilities = \[\]string{(.*)}", handshake)
     assert named == list(CAPABILITIES) == re.findall(r'"(\w+)"', listed)
+
+
+def test_commands_that_the_go_sdk_starts_have_the_options_that_it_gives() -> None:
+    parsers = command_parser()[1]
+    started: dict[str, set[str]] = {}
+    starts = re.compile(r'(?:append\(command|WithRunArguments\()(?:, "(\w+)")?(.*"--.*)\)')
+    files = [file for file in (ROOT / "api" / "go" / "goka").glob("*.go") if not file.name.endswith("_test.go")]
+    for command, arguments in starts.findall("".join(file.read_text(encoding="utf-8") for file in files)):
+        started.setdefault(command or "run", set()).update(re.findall(r'"(--[\w-]+)"', arguments))
+    assert started == {
+        "run": {"--attach", "--checkpoint", "--continue-goka"},
+        "visit": {"--metadata-file", "--wait", "--json"},
+    }
+    for command, options in started.items():
+        assert options <= {*parsers[command].options()}

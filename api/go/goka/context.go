@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/hashicorp/go-multierror"
 	theirs "github.com/lovoo/goka"
@@ -185,9 +186,12 @@ func (c *call) emit(topic, key string, value []byte, headers Headers) {
 func (c *call) send(topic, key string, value []byte, headers Headers) {
 	record := stream.KafkaRecord{Topic: topic, Key: []byte(key), Value: bytes.Clone(value)}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
+		if !utf8.ValidString(name) {
+			c.Fail(fmt.Errorf("the header %q of the record of key %.80s for topic %s has a name that is not UTF-8; write other bytes into its value", name, key, topic))
+		}
 		record.Headers = append(record.Headers, stream.KafkaHeader{Key: name, Value: bytes.Clone(headers[name])})
 	}
-	if err := checkSize(record); err != nil {
+	if err := checkSize(record, c.group.limit); err != nil {
 		c.Fail(err)
 	}
 	c.group.outputs[topic].Emit(c.emission, c.group.placed(record))

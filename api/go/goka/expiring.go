@@ -54,6 +54,7 @@ func isEmpty(state any) bool {
 // ended deletes the value of a key whose TTL is over.
 func (g *group) ended(ctx context.Context, visit *stream.Visit, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
 	record := stream.KafkaRecord{Topic: g.graph.tableTopic, Key: visit.Key}
+	defer g.rescue(record)
 	c := &call{group: g, emission: ctx, record: record, topic: Stream(record.Topic), state: state, isVisit: true}
 	err := g.run(c, func(Context, any) { c.Delete() }, nil)
 	if isEmpty(state) {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"github.com/lovoo/goka/storage"
 	"github.com/lovoo/goka/tester"
 
 	"wallarooapi/goka/codec"
@@ -103,6 +106,36 @@ func TestAMessageThatCannotBeDecoded(t *testing.T) {
 	}
 }
 
+// panicking is a codec whose Decode panics.
+type panicking struct{ Codec }
+
+func (panicking) Decode([]byte) (any, error) { panic("no such format") }
+
+// TestPanicsOutsideOfCallbacks checks that Run returns the panic of a codec or an update callback like that of a
+// callback.
+func TestPanicsOutsideOfCallbacks(t *testing.T) {
+	none := func(Context, any) {}
+	update := WithUpdateCallback(func(UpdateContext, storage.Storage, string, []byte) error { panic("no such format") })
+	for _, each := range []struct {
+		topic string
+		graph *GroupGraph
+	}{
+		{"in", DefineGroup("bad", Input("in", panicking{}, none))},
+		{"in", DefineGroup("bad", Input("in", panicking{}, none), Persist(new(codec.Int64)))},
+		{"users", DefineGroup("bad", Input("in", new(codec.String), none), Join("users", new(codec.String)))},
+	} {
+		e := newEngine(t, each.graph, []ProcessorOption{update})
+		e.app.Send(each.topic, record(each.topic, "k", []byte("v")))
+		failed := e.group.failed.get()
+		if failed == nil || e.app.Failure() == nil {
+			t.Fatalf("%s: %v, and %v", each.topic, failed, e.app.Failure())
+		}
+		if line, _, _ := strings.Cut(failed.Error(), "\n"); line != "error processing message (partition=0): panic in callback: no such format" {
+			t.Error(line)
+		}
+	}
+}
+
 // TestTheEndOfARunIsNoFailure checks that Run does not return the failure of a message that waited for its goroutines
 // when the run ended.
 func TestTheEndOfARunIsNoFailure(t *testing.T) {
@@ -149,5 +182,32 @@ func TestTheRuntimeKnowsTheStepOfAGroup(t *testing.T) {
 		if !strings.Contains(text, `"symbol": "goka.(*group).state`) {
 			t.Error(text)
 		}
+	}
+}
+
+// TestNamesOfHeaders checks that a message fails as a whole if a callback writes a header whose name is not UTF-8, and
+// that other names arrive.
+func TestNamesOfHeaders(t *testing.T) {
+	graph := DefineGroup("h", Persist(new(codec.String)), Output("out", new(codec.String)), Input("in", new(codec.String), func(ctx Context, _ any) {
+		ctx.SetValue("set")
+		ctx.Emit("out", "k", "v", WithCtxEmitHeaders(Headers{ctx.Key(): {0xff}}))
+	}))
+	e := newEngine(t, graph, []ProcessorOption{WithDeadLetters()})
+	random, valid, invalid := rand.New(rand.NewPCG(1, 1)), 0, 0
+	for range 200 {
+		name := string([]rune{rune(random.IntN(300)), rune(random.IntN(300))})[random.IntN(2):]
+		e.app.Send("in", record("in", name, []byte("x")))
+		if utf8.ValidString(name) {
+			valid++
+		} else {
+			invalid++
+		}
+	}
+	letters, out, table := e.app.DeadLetters(), e.app.KafkaRecords("out"), e.app.KafkaRecords("h-table")
+	if len(letters) != invalid || len(out) != valid || len(table) != valid || invalid == 0 || valid == 0 {
+		t.Errorf("%d letters, %d and %d records of %d invalid and %d valid names", len(letters), len(out), len(table), invalid, valid)
+	}
+	if letters[0].Step != "h" || !strings.Contains(letters[0].Reason, "of the record of key k for topic out has a name that is not UTF-8") {
+		t.Errorf("%+v", letters[0])
 	}
 }

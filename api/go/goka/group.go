@@ -26,7 +26,10 @@ type group struct {
 	lookups    map[string]*View
 	memory     map[string]*memoryTable // lookup tables if the runtime has no Kafka
 	count      int32                   // largest number of partitions of an input, 0 if unknown
-	reach      map[string]string       // settings of the runtime's connections to brokers
+	reads      map[string]string       // options of the sources, by which the runtime reaches brokers
+	writes     map[string]string       // options of the sinks
+	start      string                  // position at which the first run begins to read the inputs
+	limit      int                     // largest record that a callback may write, in bytes
 	partitions map[string]int32        // partitions of the written topics, set if the program has a hasher
 	context    func() context.Context  // the context of the processor or worker, which ends with it
 	abort      func(error)             // ends the processor's run with an error; nil if the runtime started the program
@@ -42,16 +45,22 @@ func newGroup(graph *GroupGraph, options *poptions, running func() context.Conte
 	if err := graph.checkTopics(); err != nil {
 		return nil, err
 	}
-	settings, err := reach(globalConfig(), options.kafka)
+	reading, writing := orGlobal(options.reads), orGlobal(options.writes)
+	reads, err := reach(reading, options.kafka)
+	writes := reads
+	if err == nil && options.writes != options.reads {
+		writes, err = reach(writing, options.kafka)
+	}
 	if err != nil {
 		return nil, err
 	}
 	g := &group{
 		graph: graph, options: options, outputs: map[string]stream.Output[stream.KafkaRecord]{},
 		lookups: map[string]*View{}, memory: map[string]*memoryTable{}, partitions: map[string]int32{}, context: running,
-		reach: settings, calls: calls{open: map[*call]time.Time{}}, visits: visits{open: map[string]*visited{}},
+		reads: reads, writes: limited(writes, writing), start: startOf(reading), calls: calls{open: map[*call]time.Time{}}, visits: visits{open: map[string]*visited{}},
 		counts: counts{partitions: map[int32]*PartitionProcStats{}},
 	}
+	g.limit, _ = limitOf(writing)
 	for _, topic := range graph.written() {
 		g.outputs[topic] = stream.NewOutput[stream.KafkaRecord](topic)
 	}
@@ -83,12 +92,14 @@ var errNone = stream.ErrSkip
 
 // stateless processes a record of a group without table and joins. It is the function of the group's step.
 func (g *group) stateless(ctx context.Context, record stream.KafkaRecord) (*stream.KafkaRecord, error) {
+	defer g.rescue(record)
 	return nil, g.handle(ctx, record, nil)
 }
 
 // stateful processes a record of an input, the loop or a joined table. It is the function of the group's step if the
 // group has a table or joins.
 func (g *group) stateful(ctx context.Context, record stream.KafkaRecord, state *recordpb.GroupState) (*stream.KafkaRecord, error) {
+	defer g.rescue(record)
 	if topic, isJoined := strings.CutPrefix(record.Topic, joinedPrefix); isJoined {
 		return nil, g.update(topic, record, state)
 	}
@@ -121,8 +132,7 @@ func (g *group) handle(ctx context.Context, record stream.KafkaRecord, state *re
 	return g.run(c, callback, message)
 }
 
-// run calls a callback and waits until all its DeferCommit functions have been called. If the callback panics, run
-// panics with Goka's text.
+// run calls a callback and waits until all its DeferCommit functions have been called.
 func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	if err := g.late.take(); err != nil {
 		return g.fail(c.record, err)
@@ -131,17 +141,22 @@ func (g *group) run(c *call, callback ProcessCallback, message any) error {
 	defer func() {
 		c.finish()
 		g.calls.end(c)
-		if recovered := recover(); recovered != nil {
-			failed := &processing{c.Partition(), fmt.Errorf("panic in callback: %v", recovered), userStack()}
-			g.note(failed)
-			panic(failed)
-		}
 	}()
 	callback(g.options.contextWrapper(c), message)
 	if err := c.wait(); err != nil {
 		return g.fail(c.record, err)
 	}
 	return errNone
+}
+
+// rescue is deferred by each step of the group. If code of the program has panicked for a record (a callback, a codec or
+// an update callback), it notes the failure, and panics with Goka's text.
+func (g *group) rescue(record stream.KafkaRecord) {
+	if recovered := recover(); recovered != nil {
+		failed := &processing{partitionOf(record), fmt.Errorf("panic in callback: %v", recovered), userStack()}
+		g.note(failed)
+		panic(failed)
+	}
 }
 
 // fail notes the failure of a record and returns its error.

@@ -103,15 +103,12 @@ var (
 
 // These are Goka's functions. See [github.com/lovoo/goka].
 var (
-	ConsumerGroupBuilderWithConfig = theirs.ConsumerGroupBuilderWithConfig
 	Debug                          = theirs.Debug
 	DefaultBackoffBuilder          = theirs.DefaultBackoffBuilder
 	DefaultConfig                  = theirs.DefaultConfig
-	DefaultConsumerGroupBuilder    = theirs.DefaultConsumerGroupBuilder
 	DefaultHasher                  = theirs.DefaultHasher
 	DefaultLogger                  = theirs.DefaultLogger
 	DefaultProcessorStoragePath    = theirs.DefaultProcessorStoragePath
-	DefaultProducerBuilder         = theirs.DefaultProducerBuilder
 	DefaultRebalance               = theirs.DefaultRebalance
 	DefaultUpdate                  = theirs.DefaultUpdate
 	DefaultViewStoragePath         = theirs.DefaultViewStoragePath
@@ -124,7 +121,6 @@ var (
 	NewSignal                      = theirs.NewSignal
 	NewSimpleBackoff               = theirs.NewSimpleBackoff
 	NewTopicManagerConfig          = theirs.NewTopicManagerConfig
-	ProducerBuilderWithConfig      = theirs.ProducerBuilderWithConfig
 	ResetSuffixes                  = theirs.ResetSuffixes
 	SetLoopSuffix                  = theirs.SetLoopSuffix
 	SetSaramaLogger                = theirs.SetSaramaLogger

@@ -30,6 +30,7 @@ type poptions struct {
 	storage           storage.Builder // storage of lookups
 	topicManager      TopicManagerBuilder
 	consumer          SaramaConsumerBuilder
+	reads, writes     *sarama.Config // configurations of the inputs and outputs; nil for the one of ReplaceGlobalConfig
 
 	keepsDeadLetters bool
 	murmur2          bool
@@ -143,14 +144,26 @@ func WithGroupGraphHook(hook func(gg *GroupGraph)) ProcessorOption {
 	return func(_ *poptions, graph *GroupGraph) { hook(graph) }
 }
 
-// WithConsumerGroupBuilder has no effect: Spark reads the inputs, and there is no consumer group.
+// WithConsumerGroupBuilder sets the configuration with which the runtime reads the inputs: that of a builder by
+// ConsumerGroupBuilderWithConfig. Other builders have no effect, because there is no consumer group.
 func WithConsumerGroupBuilder(cgb ConsumerGroupBuilder) ProcessorOption {
-	return noted(theirs.WithConsumerGroupBuilder(cgb), "WithConsumerGroupBuilder: Spark reads the inputs, there is no consumer group")
+	config, isKnown := configOf(cgb)
+	if !isKnown {
+		return noted(theirs.WithConsumerGroupBuilder(cgb), "WithConsumerGroupBuilder: Spark reads the inputs, there is no consumer group; "+
+			"set TLS, login and Consumer.Offsets.Initial with goka.ConsumerGroupBuilderWithConfig or goka.ReplaceGlobalConfig")
+	}
+	return mapped(theirs.WithConsumerGroupBuilder(cgb), func(o *poptions) { o.reads = config })
 }
 
-// WithProducerBuilder has no effect: the runtime writes the outputs, in transactions.
+// WithProducerBuilder sets the configuration with which the runtime writes the outputs: that of a builder by
+// ProducerBuilderWithConfig. Other builders have no effect.
 func WithProducerBuilder(pb ProducerBuilder) ProcessorOption {
-	return noted(theirs.WithProducerBuilder(pb), "WithProducerBuilder: the runtime writes the outputs, in transactions")
+	config, isKnown := configOf(pb)
+	if !isKnown {
+		return noted(theirs.WithProducerBuilder(pb), "WithProducerBuilder: the runtime writes the outputs, in transactions; set TLS, login and "+
+			"Producer.MaxMessageBytes with goka.ProducerBuilderWithConfig or goka.ReplaceGlobalConfig, and partitions with goka.WithHasher")
+	}
+	return mapped(theirs.WithProducerBuilder(pb), func(o *poptions) { o.writes = config })
 }
 
 // WithBackoffBuilder has no effect: the runtime reconnects by itself.
@@ -212,6 +225,14 @@ func own(apply func(*poptions)) ProcessorOption { return func(o *poptions, _ *Gr
 // replacement is the configuration that the program has passed to ReplaceGlobalConfig, or nil.
 var replacement *sarama.Config
 
+// orGlobal returns a configuration, or the global one instead of nil.
+func orGlobal(config *sarama.Config) *sarama.Config {
+	if config == nil {
+		return globalConfig()
+	}
+	return config
+}
+
 // globalConfig returns the configuration of sarama for views and topic managers: a copy of the one that the program set
 // with ReplaceGlobalConfig, or the default. Goka does not export its own.
 func globalConfig() *sarama.Config {
@@ -222,17 +243,20 @@ func globalConfig() *sarama.Config {
 	return &config
 }
 
-// startOfInputs is the position at which a group's first run begins to read. ReplaceGlobalConfig sets it.
-var startOfInputs = "end"
+// startOf returns the position at which a group's first run begins to read its inputs.
+func startOf(config *sarama.Config) string {
+	if config.Consumer.Offsets.Initial == sarama.OffsetOldest {
+		return "start"
+	}
+	return "end"
+}
 
-// ReplaceGlobalConfig sets Goka's sarama configuration for emitters, views and topic managers. Two of its values apply
-// to groups, too: Consumer.Offsets.Initial is where the first run begins, and Producer.MaxMessageBytes limits the size
-// of records that callbacks write.
+// ReplaceGlobalConfig sets Goka's sarama configuration for emitters, views and topic managers. Some of its values apply
+// to groups, too: Net (TLS, login), Consumer.Offsets.Initial, which is where the first run begins, and
+// Producer.MaxMessageBytes, which limits the size of records that callbacks write. The configurations of
+// [WithConsumerGroupBuilder] and [WithProducerBuilder] have precedence.
 func ReplaceGlobalConfig(config *sarama.Config) {
 	theirs.ReplaceGlobalConfig(config)
 	own := *config
-	replacement, startOfInputs = &own, "end"
-	if config.Consumer.Offsets.Initial == sarama.OffsetOldest {
-		startOfInputs = "start"
-	}
+	replacement = &own
 }

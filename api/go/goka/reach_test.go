@@ -93,8 +93,8 @@ func TestCertificateOfAClient(t *testing.T) {
 // TestEverySourceAndSinkIsReached checks that each source and sink has the settings, and that NewProcessor fails if a
 // setting cannot be converted.
 func TestEverySourceAndSinkIsReached(t *testing.T) {
-	before, start := replacement, startOfInputs
-	defer func() { replacement, startOfInputs = before, start }()
+	before := replacement
+	defer func() { replacement = before }()
 	ReplaceGlobalConfig(secured("ann", encrypted(&tls.Config{RootCAs: x509.NewCertPool()})))
 	kafka := tester.New(t)
 	if _, err := NewProcessor(nil, counted(), WithTopicManagerBuilder(kafka.TopicManagerBuilder())); err == nil {

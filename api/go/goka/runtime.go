@@ -41,6 +41,8 @@ type child struct {
 func (c *child) run(ctx context.Context) error {
 	command := exec.Command(c.command[0], c.command[1:]...)
 	command.Stdout, command.Stderr, command.WaitDelay = c, c, outputTime
+	// The variable would replace the brokers of the runtime, but not those of the program's views, emitters and topics.
+	command.Env = append(os.Environ(), brokersVariable+"=")
 	// A process group of its own keeps Ctrl-C, which the program handles, away from the runtime. The runtime gets
 	// SIGTERM if this process dies for any reason.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

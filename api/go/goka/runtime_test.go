@@ -31,6 +31,17 @@ func TestAChildThatFails(t *testing.T) {
 	}
 }
 
+// TestBrokersAreThoseOfTheProgram checks that WALLAROO_BROKERS does not move the runtime away from the brokers of the
+// program's views and emitters.
+func TestBrokersAreThoseOfTheProgram(t *testing.T) {
+	t.Setenv(brokersVariable, "127.0.0.1:1")
+	t.Setenv("OTHER", "kept")
+	c, said, _ := shell("echo \"$WALLAROO_BROKERS, $OTHER\"")
+	if err := c.run(context.Background()); err == nil || said.String() != "wallaroo: , kept\n" {
+		t.Errorf("%q, %v", said, err)
+	}
+}
+
 func TestAChildEndsWithTheContext(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ended")
 	c, _, ready := shell("trap 'echo in order >" + file + "; exit 0' TERM; echo '" + readyLine + "'; while :; do sleep 0.05; done")

@@ -3,6 +3,7 @@ package goka
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"strconv"
 
 	"github.com/IBM/sarama"
@@ -17,26 +18,26 @@ const brokersLimit, batchBytes = 1_048_588, 61
 // saramasLimit is the default of Producer.MaxMessageBytes in sarama's configuration.
 var saramasLimit = sarama.NewConfig().Producer.MaxMessageBytes
 
-// limitOfRecords returns the maximum number of bytes of a record that a callback writes, and whether the program has
-// set this limit as Producer.MaxMessageBytes.
-func limitOfRecords() (limit int, isSet bool) {
-	if replacement == nil || replacement.Producer.MaxMessageBytes == saramasLimit {
+// limitOf returns the maximum number of bytes of a record that a callback writes, and whether a configuration of the
+// program has set this limit as Producer.MaxMessageBytes.
+func limitOf(config *sarama.Config) (limit int, isSet bool) {
+	if config.Producer.MaxMessageBytes == saramasLimit {
 		return brokersLimit, false
 	}
-	return replacement.Producer.MaxMessageBytes, true
+	return config.Producer.MaxMessageBytes, true
 }
 
-// limited adds the limit for the size of records to the options of a sink, if the program has set it.
-func limited(options map[string]string) map[string]string {
-	if limit, isSet := limitOfRecords(); isSet {
-		options["kafka.max.request.size"] = strconv.Itoa(limit)
+// limited returns a copy of the options of sinks, with the limit for the size of records if the program has set it.
+func limited(options map[string]string, config *sarama.Config) map[string]string {
+	with := maps.Clone(options)
+	if limit, isSet := limitOf(config); isSet {
+		with["kafka.max.request.size"] = strconv.Itoa(limit)
 	}
-	return options
+	return with
 }
 
 // checkSize returns an error for a record that is too large for Kafka.
-func checkSize(record stream.KafkaRecord) error {
-	limit, _ := limitOfRecords()
+func checkSize(record stream.KafkaRecord, limit int) error {
 	size := sizeOf(record)
 	if size <= limit {
 		return nil

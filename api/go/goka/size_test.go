@@ -57,22 +57,21 @@ func TestSizesOfRecords(t *testing.T) {
 
 // TestLimitOfRecords checks that a limit of the program is also the limit of the sinks.
 func TestLimitOfRecords(t *testing.T) {
-	before, start := replacement, startOfInputs
-	defer func() { replacement, startOfInputs = before, start }()
+	before := replacement
+	defer func() { replacement = before }()
 	config := DefaultConfig()
 	ReplaceGlobalConfig(config)
-	if limit, isSet := limitOfRecords(); limit != brokersLimit || isSet {
+	if limit, isSet := limitOf(globalConfig()); limit != brokersLimit || isSet {
 		t.Errorf("%d, %v", limit, isSet)
 	}
 	config.Producer.MaxMessageBytes = 3_000_000
-	if limit, isSet := limitOfRecords(); isSet {
+	if limit, isSet := limitOf(globalConfig()); isSet {
 		t.Errorf("a configuration that changes later counts: %d", limit)
 	}
-	ReplaceGlobalConfig(config)
-	if options := limited(map[string]string{}); options["kafka.max.request.size"] != "3000000" {
+	if options := limited(map[string]string{}, config); options["kafka.max.request.size"] != "3000000" {
 		t.Errorf("%v", options)
 	}
-	if err := checkSize(stream.KafkaRecord{Topic: "t", Value: make([]byte, 2_900_000)}); err != nil {
+	if err := checkSize(stream.KafkaRecord{Topic: "t", Value: make([]byte, 2_900_000)}, config.Producer.MaxMessageBytes); err != nil {
 		t.Error(err)
 	}
 }

@@ -41,14 +41,14 @@ func (g *group) declare(app *stream.Application, brokers []string, sources map[s
 	}
 	var records []stream.Stream[stream.KafkaRecord]
 	for _, e := range g.graph.of(input, loop) {
-		kind, topic := "input", stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: startOfInputs, Options: g.reach}
+		kind, topic := "input", stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: g.start, Options: g.reads}
 		if e.Topic() == g.graph.loopTopic {
 			kind, topic.Create = "loop", g.creation("delete")
 		}
 		records = append(records, from(kind, topic))
 	}
 	for _, e := range g.graph.JointTables() {
-		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: "start", Table: true, Options: g.reach}
+		topic := stream.Kafka{Topic: e.Topic(), Brokers: brokers, Start: "start", Table: true, Options: g.reads}
 		records = append(records, stream.Map(from("join", topic), "join "+e.Topic(), asJoined))
 	}
 	step := g.step(name, stream.Merge(records[0], records[1:]...))
@@ -87,7 +87,7 @@ func (g *group) writeTo(step stream.Stream[*stream.KafkaRecord], brokers []strin
 	step.Done()
 	for _, name := range topics {
 		topic := stream.Kafka{Topic: name, Brokers: brokers, ExactlyOnce: true}
-		topic.Options = limited(maps.Clone(g.reach))
+		topic.Options = maps.Clone(g.writes)
 		topic.Options["kafka.partitioner"] = "fnv1a"
 		if g.options.murmur2 {
 			topic.Options["kafka.partitioner"] = "murmur2"

@@ -187,6 +187,7 @@ func (g *group) visited(ctx context.Context, e *edge, visit *stream.Visit, state
 		place := placeOf(fnv.New32a(), visit.Key, g.count)
 		record.Partition = &place
 	}
+	defer g.rescue(record)
 	if err != nil {
 		return g.fail(record, fmt.Errorf("Error visiting %s for %s: %v", e.Topic(), visit.Key, err))
 	}

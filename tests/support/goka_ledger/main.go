@@ -97,8 +97,9 @@ func serve(processor *goka.Processor) error {
 	}))
 }
 
-// secure reaches brokers with a login over TLS, if LOGIN=NAME:PASSWORD and the file AUTHORITY say so.
-func secure() []goka.ProcessorOption {
+// secure reaches brokers with a login over TLS, if LOGIN=NAME:PASSWORD and the file AUTHORITY say so: by the global
+// configuration, or if BUILDERS is set by all builders of a processor.
+func secure(topics *goka.TopicManagerConfig) []goka.ProcessorOption {
 	user, password, isSecured := strings.Cut(os.Getenv("LOGIN"), ":")
 	if !isSecured {
 		return nil
@@ -112,16 +113,23 @@ func secure() []goka.ProcessorOption {
 	config := goka.DefaultConfig()
 	config.Net.SASL.Enable, config.Net.SASL.User, config.Net.SASL.Password = true, user, password
 	config.Net.TLS.Enable, config.Net.TLS.Config = true, &tls.Config{RootCAs: roots}
-	goka.ReplaceGlobalConfig(config)
-	return []goka.ProcessorOption{goka.WithKafkaOptions(map[string]string{"kafka.ssl.ca.location": os.Getenv("AUTHORITY")})}
+	options := []goka.ProcessorOption{goka.WithKafkaOptions(map[string]string{"kafka.ssl.ca.location": os.Getenv("AUTHORITY")})}
+	if os.Getenv("BUILDERS") == "" {
+		goka.ReplaceGlobalConfig(config)
+		return options
+	}
+	return append(options, goka.WithConsumerGroupBuilder(goka.ConsumerGroupBuilderWithConfig(config)),
+		goka.WithProducerBuilder(goka.ProducerBuilderWithConfig(config)),
+		goka.WithConsumerSaramaBuilder(goka.SaramaConsumerBuilderWithConfig(config)),
+		goka.WithTopicManagerBuilder(goka.TopicManagerBuilderWithConfig(config, topics)))
 }
 
 func main() {
-	options := secure()
 	config := goka.NewTopicManagerConfig()
 	config.Table.Replication, config.Stream.Replication = 1, 1
-	options = append(options,
-		goka.WithTopicManagerBuilder(goka.TopicManagerBuilderWithTopicManagerConfig(config)), goka.WithNilHandling(goka.NilProcess))
+	options := append([]goka.ProcessorOption{
+		goka.WithTopicManagerBuilder(goka.TopicManagerBuilderWithTopicManagerConfig(config)), goka.WithNilHandling(goka.NilProcess),
+	}, secure(config)...)
 	if mode := os.Getenv("MODE"); mode != "" {
 		options = append(options, goka.WithRunArguments("--mode", mode))
 	}

@@ -160,12 +160,17 @@ func (p *program) isMain() bool {
 // program declares its application.
 func (p *program) reportNoSetup(where, first string) {
 	lacks, fix := "call of worker.Main", "call `worker.Main(setup)` in main, with the function that returns the application"
-	switch declares := func(name string) bool {
-		return slices.ContainsFunc(p.files, func(file *sourceFile) bool { return file.imports(module + "/" + name) })
+	const serve = "call `goka.Serve(brokers, graphs...)` first in main, or start the program itself, e.g. with `go run .`"
+	switch imports := func(path string) bool {
+		return slices.ContainsFunc(p.files, func(file *sourceFile) bool { return file.imports(path) })
 	}; {
-	case declares("stream"):
-	case declares("application"):
+	case imports(module + "/stream"):
+	case imports(module + "/application"):
 		lacks, fix = setupName, "define `ApplicationSetup` that returns the application, e.g. `return C.CString(app.ToJson())`"
+	case imports(module + "/goka"):
+		lacks, fix = "call of goka.Serve", serve
+	case imports(gokaPath):
+		lacks, fix = "call of goka.Serve", "import "+module+"/goka instead of "+gokaPath+", also its packages; "+serve
 	default:
 		lacks, fix = "call of worker.Main, and no ApplicationSetup", fix+" of package stream; or in Wallaroo's own API define "+
 			"`ApplicationSetup` that returns `C.CString(app.ToJson())`"
@@ -173,6 +178,9 @@ func (p *program) reportNoSetup(where, first string) {
 	found := diagnostic.Of("T201", "program", where, "reason", "it has no "+lacks, "fix", first+fix)
 	p.found = append(p.found, found.At("", p.directory, 0))
 }
+
+// gokaPath is the import path of Goka itself, which a program imports before it is moved to this system.
+const gokaPath = "github.com/lovoo/goka"
 
 // imports reports whether the file imports a package.
 func (f *sourceFile) imports(path string) bool {

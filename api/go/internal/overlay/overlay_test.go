@@ -146,11 +146,15 @@ func TestWhatCannotBeBuilt(t *testing.T) {
 			t.Error(d)
 		}
 	}
+	const serve = "call `goka.Serve(brokers, graphs...)` first in main, or start the program itself, e.g. with `go run .`"
 	for content, fix := range map[string]string{
 		"func main() {}": "call `worker.Main(setup)` in main, with the function that returns the application of package stream; " +
 			"or in Wallaroo's own API define `ApplicationSetup` that returns `C.CString(app.ToJson())`",
 		"import \"wallarooapi/application\"\n\nvar app = application.MakeApplication(\"x\")\n\nfunc main() {}": "define `ApplicationSetup` " +
 			"that returns the application, e.g. `return C.CString(app.ToJson())`",
+		"import \"wallarooapi/goka\"\n\nfunc main() { goka.NewProcessor(nil, nil) }": serve,
+		"import _ \"github.com/lovoo/goka\"\n\nfunc main() {}": "import wallarooapi/goka instead of github.com/lovoo/goka, also its packages; " +
+			serve,
 	} {
 		found, _ := prepare(t, "package main\n\n"+content+"\n")
 		if d := found.Diagnostics[0]; d.Code != "T201" || d.Fix != fix {

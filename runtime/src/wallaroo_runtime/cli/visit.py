@@ -7,13 +7,14 @@ the application is killed meanwhile.
 import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wallaroo_runtime.checkpoint.directory import find_directory
 from wallaroo_runtime.cli.conf import conf_of
 from wallaroo_runtime.cli.gateway_option import credentials_of
 from wallaroo_runtime.console.json_line import print_result
-from wallaroo_runtime.errors import count
+from wallaroo_runtime.errors import USAGE, RunError, count
 from wallaroo_runtime.service.credential import AUTHORITY, TOKEN_FILE
 from wallaroo_runtime.topology.override import parse_address
 
@@ -27,7 +28,9 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("checkpoint", metavar="CHECKPOINT|APP", help="checkpoint directory, or application; not used with --gateway")
     add("name", metavar="NAME", help="of the visit, as the state computation names it")
-    add("--metadata", metavar="TEXT", default="", help='text for the visitors, e.g. "$(cat FILE)"')
+    metadata = parser.add_mutually_exclusive_group()
+    metadata.add_argument("--metadata", metavar="TEXT", default="", help="text for the visitors")
+    metadata.add_argument("--metadata-file", metavar="FILE", help="bytes for the visitors, which may be no text")
     add("--wait", action="store_true", help="wait until it is processed, and say how many keys were visited")
     add("--gateway", metavar="H:P", help="ask this gateway, of a run with remote gateways")
     what = f"its {TOKEN_FILE} and {AUTHORITY}, as of `run`"
@@ -39,7 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Request a visit. If `--wait` is given, wait for the result."""
     from wallaroo_runtime.peer.visit import VisitResult, ask, wait  # late import: gRPC takes long to import
 
-    metadata = arguments.metadata.encode("utf-8", "surrogateescape")
+    metadata = _metadata(arguments)
     with _gateway(arguments) as service:
         number = ask(service, arguments.name, metadata)
         done = wait(service, arguments.name, number) if arguments.wait else None
@@ -64,6 +67,17 @@ def told(name: str, visited: Any, *, is_done: bool) -> str:
         return f'visit "{name}" is processed; how many keys it had is not known'
     dead = f", {visited.failed:,} of them {'a dead letter' if visited.failed == 1 else 'dead letters'}"
     return f'visit "{name}": {count(visited.keys, "key")}{dead if visited.failed else ""}'
+
+
+def _metadata(arguments: argparse.Namespace) -> bytes:
+    """Return the bytes of `--metadata` or `--metadata-file`."""
+    path = arguments.metadata_file
+    if path is None:
+        return str(arguments.metadata).encode("utf-8", "surrogateescape")
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise RunError.of("R616", USAGE, path=path, done="read", reason=error.strerror or str(error)) from error
 
 
 @contextmanager
