@@ -101,6 +101,17 @@ def test_each_outage_of_micro_batches_is_reported_once(outages: list[int], is_re
     assert all(f'source "{SOURCE.name}": Kafka at' in finding.message for finding in findings)
     assert all("; no answer; reading goes on by itself" in finding.message for finding in findings)
     assert watch.new_findings() == []
+    assert watch.outages == {}, "the last answer has ended the last outage"
+
+
+@given(looks=st.integers(0, 5), is_realtime=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
+def test_an_outage_lasts_until_brokers_answer(looks: int, is_realtime: bool) -> None:
+    away = RunError.of("R672", what="source", brokers="b:1", reason="no answer")
+    watch = watched(iter(["one", *[away] * looks]), IDS, is_realtime=is_realtime)  # the end of the answers ends it
+    is_away = looks >= topic_watch.AWAY_LOOKS and not is_realtime
+    assert list(watch.outages) == [SOURCE.path] * is_away
+    assert list(watch.outages.values()) == watch.new_findings()
 
 
 @pytest.mark.parametrize("is_realtime", [False, True])

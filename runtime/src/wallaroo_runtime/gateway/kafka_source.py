@@ -98,6 +98,7 @@ class KafkaSources:
         return [
             {
                 "name": reader.config.name,
+                "port": reader.config.port,
                 "messages": self._messages[reader.config.port],
                 "at_end": _is_at_end(reader) and self._intake.is_safe(self._taken),
                 "outage": reader.outage and reader.outage.to_json(),

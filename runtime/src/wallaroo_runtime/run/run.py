@@ -303,6 +303,8 @@ def _start(
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
     checkpoint.record_topics(topic_ids)  # only now, because gateways had to reset their topics first
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
+    if feed is not None:
+        feed.watch(topics)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
     return flow, query

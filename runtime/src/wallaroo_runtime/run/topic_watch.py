@@ -29,6 +29,9 @@ class TopicWatch:
         ids: Id of the topic at the start, by path of the source.
         ask: Returns the id of a source's topic; empty if brokers give none.
         is_realtime: Whether the gateway reads the topics. The gateway reports outages itself.
+
+    Attributes:
+        outages: Present outages, by path of the source, unless the gateway reports them.
     """
 
     def __init__(
@@ -44,6 +47,7 @@ class TopicWatch:
         self._error: Exception | None = None
         self._failed = Counter[str]()  # number of the last looks that failed, by path of the source
         self._findings: list[Diagnostic] = []
+        self.outages: dict[str, Diagnostic] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
 
@@ -89,9 +93,12 @@ class TopicWatch:
                 if error.diagnostics[0].kind is Kind.NO_TOPIC:
                     raise
                 brokers = ",".join(source.brokers)
-                self._findings.append(Diagnostic.of("R791", source=source.name, brokers=brokers, reason=error.reason))
+                outage = Diagnostic.of("R791", source=source.name, brokers=brokers, reason=error.reason)
+                self._findings.append(outage)
+                self.outages = {**self.outages, source.path: outage}
             return
         del self._failed[source.path]
+        self.outages = {path: outage for path, outage in self.outages.items() if path != source.path}
         before = self._ids[source.path]
         if is_other(before, now):
             fix = RESET_REALTIME if self._is_realtime else RESET
