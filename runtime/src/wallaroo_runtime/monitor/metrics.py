@@ -12,7 +12,7 @@ from wallaroo_runtime.service.histogram import Histogram
 BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
 # Each entry: type of the metric, kind of its object, field of the object, help text.
 TABLES: tuple[tuple[type[Any], str, str, str], ...] = (
-    (GaugeMetricFamily, "source", "reachable", "Whether Kafka or a connector can give messages to a source."),
+    (GaugeMetricFamily, "source", "reachable", "Whether Kafka, a connector or files can give messages to a source."),
     (GaugeMetricFamily, "sink", "pending_messages", "Messages that wait for a sink."),
     (GaugeMetricFamily, "sink", "pending_bytes", "Bytes that wait for a sink."),
     (GaugeMetricFamily, "sink", "reachable", "Whether a sink's receiver is reached."),
