@@ -278,7 +278,7 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
         """
         partitions = self._described(source.topic).partitions()
         leaders = {each.partition(): -1 if each.leader() is None else each.leader().id() for each in partitions}
-        chosen = source.partitions and dict(source.partitions)
+        chosen = None if source.partitions is None else dict(source.partitions)
         if reason := without_leader(source.topic, leaders, chosen):
             raise RunError.of("R672", what=place_of(source), brokers=",".join(source.brokers), reason=reason)
 
