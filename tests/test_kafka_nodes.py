@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from support.kafka_application import PARTITIONS, Make, Topic, application, send, words
+from support.kafka_application import DEADLINE_S, PARTITIONS, Make, Topic, application, send, words
 from support.kafka_nodes import NODES, Nodes
+from support.run import wait_until
+from wallaroo_runtime.kafka.topic import create_topic
 
 __all__ = ["application"]  # the fixture
 
@@ -69,6 +71,34 @@ def test_leaders_that_die_and_move(mode: str, nodes: Nodes, application: Make) -
         assert topic.records == len(sent), "a record was written twice, and committed"
         assert running.end() == 0, running.output()
         assert "dead letters 0\n" in running.output()
+    finally:
+        topic.close()
+
+
+@pytest.mark.parametrize("mode", LONG_BATCHES)
+def test_status_names_a_partition_without_leader(mode: str, nodes: Nodes, application: Make) -> None:
+    """The other partitions are read meanwhile, in real-time mode."""
+    name = f"leaderless-{mode}"
+    create_topic(nodes.cluster, f"{name}-in", PARTITIONS, 1, {})
+    nodes.create(f"{name}-out", PARTITIONS)
+    running = application(APP, name, *nodes.address.split(","))
+    running.start("--mode", mode)
+    topic, sent = Topic(nodes, f"{name}-out"), words(0, TURN)
+    try:
+        send(nodes, f"{name}-in", sent)
+        topic.read_words(len(sent), running)
+        led = [number for number, node in nodes.leaders(f"{name}-in").items() if node == NODES]
+        nodes.nodes[NODES].kill()
+        reason = f"partition {led[0]} of topic {name}-in has no leader"
+        away = f'source "words": Kafka at {nodes.address} gives no records now; {reason}; reading goes on by itself'
+        wait_until(lambda: running.away() == [away], running.output, DEADLINE_S, every=1.0)
+        nodes.nodes[NODES].start()
+        wait_until(lambda: not running.away(), running.output, DEADLINE_S, every=1.0)
+        more = words(TURN, TURN + 30)
+        send(nodes, f"{name}-in", more)
+        topic.read_words(len(sent) + len(more), running)
+        assert running.end() == 0, running.output()
+        assert running.output().count("R791") == 1, running.output()
     finally:
         topic.close()
 

@@ -45,6 +45,7 @@ def decode(data):
 def encode(data):
     return data
 """
+WORDS_APP = Path(__file__).parent / "support" / "kafka_words.py"
 LOST, HUNG = "Lost task", "gave no answer within"  # what is said of tasks, and of workers
 
 
@@ -109,6 +110,32 @@ def test_a_task_waits_for_a_broker_that_is_away_for_long(broker: Broker, applica
     assert "R611" not in running.output() and HUNG not in running.output()
     assert running.output().count("R791") == 1, running.output()
     assert LOST not in log(running), "a task failed; Spark tries each four times"
+
+
+@pytest.mark.parametrize("mode", ["microbatch", "realtime"])
+def test_status_names_source_and_sink_while_the_broker_is_away(mode: str, broker: Broker, application: Make) -> None:
+    name, sent = f"status-{mode}", words(0, 90)
+    for end in ("in", "out"):
+        broker.create(f"{name}-{end}", PARTITIONS)
+    running, topic = application(WORDS_APP, name, broker.address), Topic(broker, f"{name}-out")
+    running.start("--mode", mode)
+    try:
+        send(broker, f"{name}-in", sent[:30])
+        topic.read_words(30, running)
+        assert running.away() == []
+        broker.kill()
+        no_records = "gives no records now; Connection refused; reading goes on by itself"
+        source = f'source "words": Kafka at {broker.address} {no_records}'
+        sink = f'sink "{name}" cannot be reached now at {broker.address}; 0 messages waiting'
+        wait_until(lambda: running.away() == [source, sink], running.output, DEADLINE_S, every=1.0)
+        broker.start()
+        send(broker, f"{name}-in", sent[30:])
+        topic.read_words(len(sent), running)
+        wait_until(lambda: not running.away(), running.output, DEADLINE_S, every=1.0)
+        assert running.end() == 0, running.output()
+        assert running.output().count("R791") == 1, running.output()
+    finally:
+        topic.close()
 
 
 def test_a_task_that_waits_for_a_frozen_broker_does_not_hold_up_the_end(broker: Broker, application: Make) -> None:

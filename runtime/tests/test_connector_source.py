@@ -97,7 +97,8 @@ def test_duplicates_are_dropped_and_counted(gateway: Gateway, connect: Callable[
     if points == {1: 2}:  # what the first one has sent is reported by itself
         points = dict(second.read().positions)
     assert points == {1: 3}
-    assert gateway.status()["connectors"] == [{"name": "feed", "streams": 1, "open": 1, "duplicates": 2}]
+    (status,) = gateway.status()["connectors"]
+    assert status == {"name": "feed", "port": status["port"], "connected": 1, "streams": 1, "open": 1, "duplicates": 2}
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

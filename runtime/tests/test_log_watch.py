@@ -1,14 +1,17 @@
 """What Spark writes only into its log while PySpark waits is said at once."""
 
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine import log_watch
-from wallaroo_runtime.spark.machine.log_watch import refused_by_master, waiting_for_executors
+from wallaroo_runtime.spark.machine.log_watch import refused_by_master, waiting_for_executors, watching_master
 
+Watch = Callable[[str, Path, Callable[[str], None]], AbstractContextManager[None]]
 MASTER, WAIT_S = "spark://h:7077", 60.0
 # As Spark 4.3 writes them.
 NO_SECRET = """\
@@ -78,8 +81,9 @@ def test_other_failures_of_a_start_stay_what_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]"])
-def test_a_local_master_needs_no_look(master: str, tmp_path: Path) -> None:
-    with waiting_for_executors(master, tmp_path / "spark.log", lambda text: None):
+@pytest.mark.parametrize("watch", [waiting_for_executors, watching_master])
+def test_a_local_master_needs_no_look(master: str, watch: Watch, tmp_path: Path) -> None:
+    with watch(master, tmp_path / "spark.log", lambda text: None):
         assert "spark-log" not in {thread.name for thread in threading.enumerate()}
 
 
@@ -104,21 +108,36 @@ def test_a_refusal_in_a_new_file_of_the_log_is_found(tmp_path: Path) -> None:
         raise ConnectionError
 
 
-def test_a_cluster_without_room_is_told_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("watch", "line", "told_text"),
+    [
+        (
+            waiting_for_executors,
+            "WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your cluster UI\n",
+            "the cluster gives no executor to this application, which waits; start a worker of the cluster, or ask for "
+            "less: --conf spark.executor.memory=512m, --conf spark.executor.cores=1",
+        ),
+        (
+            watching_master,
+            "WARN StandaloneSchedulerBackend: Disconnected from Spark cluster! Waiting for reconnection...\n",
+            "the master of the cluster is away; executors go on, but none that ends is replaced; start the master, and "
+            "if it does not recover applications (spark.deploy.recoveryMode), then stop this application and run it "
+            "again",
+        ),
+    ],
+)
+def test_a_cluster_that_gives_no_executor_is_told_once(watch: Watch, line: str, told_text: str, tmp_path: Path) -> None:
     log, told, notes = tmp_path / "spark.log", threading.Event(), list[str]()
 
     def note(text: str) -> None:
         notes.append(text)
         told.set()
 
-    with waiting_for_executors(MASTER, log, note):
+    with watch(MASTER, log, note):
         for _ in range(2):
-            append(log, "WARN TaskSchedulerImpl: Initial job has not accepted any resources; check your cluster UI\n")
+            append(log, line)
             assert told.wait(WAIT_S)
-    assert notes == [
-        "the cluster gives no executor to this application, which waits; start a worker of the cluster, or ask for "
-        "less: --conf spark.executor.memory=512m, --conf spark.executor.cores=1"
-    ]
+    assert notes == [told_text]
 
 
 def test_a_log_that_begins_anew_is_read_from_its_begin(tmp_path: Path) -> None:

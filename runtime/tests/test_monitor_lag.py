@@ -1,12 +1,15 @@
 """The lag in seconds, against the times at which messages arrived."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from support.manifest import put_manifest
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.cli.status import lines
 from wallaroo_runtime.monitor.board import Board, Sample
 from wallaroo_runtime.monitor.metrics import render
@@ -78,6 +81,30 @@ def test_sinks_of_one_name_have_series_of_their_own(tmp_path: Path) -> None:
     assert len(set(series)) == len(series) == 6
     application = topology.name
     assert f'wallaroo_sink_reachable{{application="{application}",path="0/sinks/1",sink="o"}} 0.0' in found
+
+
+@given(st.lists(st.sampled_from(["", "kafka", "connectors", "spark"]), min_size=2, max_size=2), st.integers(1, 2))
+def test_status_and_metrics_name_the_sources_that_are_away_now(drawn: list[str], gateways: int) -> None:
+    topology = load((WORD_COUNT.parent / "records.json").read_bytes())
+    plan = compile_topology(topology, shuffle_partitions=2)
+    board, sources = Board(topology, plan, Path("checkpoint")), [*topology.sources()]
+    statuses: list[dict[str, list[dict[str, Any]]]] = [{"kafka": [], "connectors": []} for _ in range(gateways)]
+    outages, texts = dict[str, Diagnostic](), list[str]()
+    for number, (source, place) in enumerate(zip(sources, drawn, strict=False)):
+        outage = Diagnostic.of("R791", source=source.name, brokers="h:1", reason="gone")
+        name, status = {"name": source.name, "port": plan.ports[source.path]}, statuses[number % gateways]
+        status["kafka"].append({**name, "outage": outage.to_json() if place == "kafka" else None})
+        status["connectors"].append({**name, "connected": 0 if place == "connectors" else 2})
+        outages |= {source.path: outage} if place == "spark" else {}
+        no_connector = f'source "{source.name}": no connector is connected now'
+        texts.append(no_connector if place == "connectors" else outage.message if place else "")
+    board.update("running", Sample({}, statuses, outages=outages))
+    document = board.read()
+    assert [line for line in lines(document) if line.startswith('source "')] == [text for text in texts if text]
+    body = render(document, {}, "")[0].decode()
+    found = dict(re.findall(r'wallaroo_source_reachable\{.*path="(.*?)".*\} (.*)', body))
+    expected = {source.path: "0.0" if text else "1.0" for source, text in zip(sources, texts, strict=False)}
+    assert {path: found[path] for path in expected} == expected and set(found) == {s.path for s in topology.sources()}
 
 
 @given(st.lists(st.tuples(st.sampled_from(["connected", "unreachable", "stopped"]), st.integers(0, 9)), max_size=3))

@@ -26,7 +26,7 @@ from wallaroo_runtime.program.emit import emit
 from wallaroo_runtime.spark.publish import Publisher
 from wallaroo_runtime.spark.query import RunningQuery, start_query
 from wallaroo_runtime.spark.row_sink import RowSinks
-from wallaroo_runtime.spark.source.file_name import check_files
+from wallaroo_runtime.spark.source.file_name import check_files, unmatched
 from wallaroo_runtime.storage.journal.writer import JournalWriter
 from wallaroo_runtime.storage.outbox.sink_record import PARTITION, SinkRecord, columns_of
 from wallaroo_runtime.storage.outbox.staging import StagedFile
@@ -134,6 +134,7 @@ def test_files_in_and_tables_out_over_a_restart(
 @pytest.mark.jvm
 def test_files_are_read_once_or_named_whatever_they_are_called(
     start: Callable[..., RunningQuery],
+    spark: Any,
     wait_until: Callable[..., None],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -171,6 +172,13 @@ def test_files_are_read_once_or_named_whatever_they_are_called(
         start(topology({**source, "options": {"path": f"{tmp_path}/in [1]"}}, sink))
     query = start(topology({**source, "options": {"path": f"{tmp_path}/no[w]here*"}}, sink))
     assert [finding.code for finding in query.new_findings()] == ["R801"]
+    application = topology(source, sink)
+    assert not unmatched(spark, application)
+    here.rename(tmp_path / "away")
+    assert [str(finding) for finding in unmatched(spark, application).values()] == [
+        'R801 source "in": no file matches ${env:HERE} now; nothing is read until one does\n'
+        "  fix: correct the path, or create or mount its directory, unless a matching file will come later"
+    ]
 
 
 def test_files_that_spark_reads_wrongly_are_named() -> None:

@@ -55,6 +55,26 @@ def test_many_signals_at_once(module: str) -> None:
             process.kill()
 
 
+OTHER_THREAD = """
+import ctypes, os, signal, threading, time
+from wallaroo_runtime.system.stop import stop_event
+
+def send():
+    time.sleep(0.5)
+    ctypes.CDLL(None).tgkill(os.getpid(), threading.get_native_id(), signal.SIGTERM)
+    time.sleep(600)
+
+stopped = stop_event()
+threading.Thread(target=send, daemon=True).start()
+os._exit(7 if stopped.wait(600) else 1)
+"""
+
+
+@pytest.mark.slow
+def test_a_signal_that_another_thread_gets_ends_a_long_wait() -> None:
+    assert subprocess.run([sys.executable, "-c", OTHER_THREAD], check=False, timeout=120).returncode == 7
+
+
 ENDING = """
 import os, signal, sys
 from wallaroo_runtime.run.signals import stop_signals

@@ -1,5 +1,6 @@
 """The supervisor with real processes: start, restart, failure, and that nothing is left."""
 
+import asyncio
 import os
 import platform
 import signal
@@ -35,6 +36,25 @@ def test_worker_is_shared_and_restarted(plain_spec: WorkerSpec, executor: Proces
     second = discovery.recover_worker(first, executor)
     assert (second.generation, second.target) == (2, first.target)
     assert second.pid != first.pid
+
+
+def test_an_unanswered_call_is_recorded_before_the_next_process_serves(
+    plain_spec: WorkerSpec, executor: ProcessId, tmp_path: Path
+) -> None:
+    """Spark may end meanwhile, and the supervisor with it."""
+    keeper = supervisor.Supervisor(tmp_path, replace(plain_spec, log_directory=str(tmp_path)), executor)
+
+    async def recover() -> None:
+        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        ended.set_result(-9)
+        keeper.generation, keeper.process = 3, Mock(ended=ended)
+        with suppress(asyncio.TimeoutError):
+            await asyncio.wait_for(keeper._answer({"op": "recover", "generation": 3}), 0.5)
+            raise AssertionError
+
+    asyncio.run(recover())
+    keeper.log.close()
+    assert keeper.log.path.read_text() == "[supervisor: process 3 of the worker left a call unanswered]\n"
 
 
 @pytest.mark.parametrize("tells", [False, True])

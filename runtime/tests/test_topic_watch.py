@@ -1,5 +1,6 @@
 """A topic that is deleted and created again: what a checkpoint keeps of it, and how a run notices."""
 
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest
@@ -101,6 +103,32 @@ def test_each_outage_of_micro_batches_is_reported_once(outages: list[int], is_re
     assert all(f'source "{SOURCE.name}": Kafka at' in finding.message for finding in findings)
     assert all("; no answer; reading goes on by itself" in finding.message for finding in findings)
     assert watch.new_findings() == []
+    assert watch.outages == {}, "the last answer has ended the last outage"
+
+
+FINDINGS = {name: Diagnostic.of("R801", source=name, path=f"/{name}") for name in "ab"}
+
+
+@given(st.lists(st.sets(st.sampled_from("ab")), min_size=1, max_size=6), st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_files_that_are_gone_are_reported_once_until_they_are_back(looks: list[set[str]], kafka: bool) -> None:
+    answers = ({name: FINDINGS[name] for name in sorted(look)} for look in looks)  # their end ends the thread
+    watch = TopicWatch([SOURCE], IDS if kafka else {}, lambda source: "one", lambda: next(answers), is_realtime=False)
+    watch.start()
+    watch._thread.join(60)
+    expected = [name for before, now in itertools.pairwise(looks) for name in sorted(now - before)]
+    assert [finding.message for finding in watch.new_findings()] == [FINDINGS[name].message for name in expected]
+    assert set(watch.outages) == looks[-1]
+
+
+@given(looks=st.integers(0, 5), is_realtime=st.booleans())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=12)
+def test_an_outage_lasts_until_brokers_answer(looks: int, is_realtime: bool) -> None:
+    away = RunError.of("R672", what="source", brokers="b:1", reason="no answer")
+    watch = watched(iter(["one", *[away] * looks]), IDS, is_realtime=is_realtime)  # the end of the answers ends it
+    is_away = looks >= topic_watch.AWAY_LOOKS and not is_realtime
+    assert list(watch.outages) == [SOURCE.path] * is_away
+    assert list(watch.outages.values()) == watch.new_findings()
 
 
 @pytest.mark.parametrize("is_realtime", [False, True])

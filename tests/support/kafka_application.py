@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from support.kafka import Broker
-from support.run import WALLAROO
+from support.run import WALLAROO, wallaroo
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 
@@ -80,6 +80,11 @@ class Application:
     def output(self) -> str:
         """Return what it has printed."""
         return (self.directory / "output").read_text()
+
+    def away(self) -> list[str]:
+        """Return the lines of `wallaroo status` about sources and sinks that are away now."""
+        done = wallaroo("status", self.directory / "checkpoint")
+        return [line for line in done.stdout.splitlines() if line.startswith(("source ", "sink "))]
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """End it by a signal."""

@@ -53,6 +53,16 @@ def read(bs):
 def octets(bs):
     return bs
 """
+# The signal comes at a moment when the main thread holds the lock of the event that the signal sets.
+LOCKED = """
+import os, sys
+
+caller = sys._getframe()
+while caller.f_code.co_name != "_run":
+    caller = caller.f_back
+with caller.f_locals["stop"]._cond:
+    os.kill(os.getpid(), 15)
+"""
 
 
 def names() -> list[str]:
@@ -198,13 +208,13 @@ def test_a_program_refuses_what_it_is_not_for(app: list[str], name: str, connect
 
 
 @pytest.fixture
-def feeding(tmp_path: Path) -> Iterator[Callable[[int], "subprocess.Popen[str]"]]:
-    """Yield a function that starts `udp_source` for an application at a port."""
+def feeding(tmp_path: Path) -> Iterator[Callable[..., "subprocess.Popen[str]"]]:
+    """Yield a function that starts `udp_source` for an application at a port, with more code."""
     with ExitStack() as stack:
 
-        def started(port: int) -> "subprocess.Popen[str]":
+        def started(port: int, more: str = "") -> "subprocess.Popen[str]":
             file = tmp_path / f"feeding_app_{tmp_path.name}.py"
-            file.write_text(APPLICATION.format(feed=port), encoding="utf-8")
+            file.write_text(APPLICATION.format(feed=port) + more, encoding="utf-8")
             command = [str(Path(sys.executable).with_name("udp_source")), "--application-module", str(file)]
             command += ["--connector", "feed", "--feed-host", "127.0.0.1", "--feed-port", "0"]
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -277,6 +287,13 @@ def test_a_source_that_waits_for_its_application_can_be_ended(feeding: Any) -> N
             process.wait(2)
         process.send_signal(signal.SIGTERM)
         assert process.wait(SECONDS) == 0
+    assert process.stderr.read() == ""
+
+
+@pytest.mark.slow
+def test_a_signal_at_an_unlucky_moment_ends_a_program(feeding: Any) -> None:
+    process = feeding(1, LOCKED)
+    assert process.wait(SECONDS) == 0
     assert process.stderr.read() == ""
 
 

@@ -55,6 +55,17 @@ with run("app.py") as app:
     app.send([b"a", b"returns", b"b"])
     print(app.output(), len(app.dead_letters), flush=True)
 """
+# The signal comes at a moment when the main thread holds the lock of the event that the signal sets.
+LOCKED = PROGRAM.replace(
+    "    source = ",
+    """
+    serve = sys._getframe()
+    while serve.f_code.co_name != "serve":
+        serve = serve.f_back
+    with serve.f_locals["stopped"]._cond:
+        os.kill(os.getpid(), 15)
+    source = """,
+)
 SECONDS = 90
 
 pytestmark = pytest.mark.slow
@@ -106,6 +117,14 @@ def test_a_worker_answers_once_and_does_not_hang(folder: Path) -> None:
         finally:
             worker.kill()
     assert FORKED in (folder / "log").read_text()
+
+
+def test_a_signal_at_an_unlucky_moment_ends_a_worker(folder: Path) -> None:
+    (folder / "app.py").write_text(LOCKED)
+    settings = {"WALLAROO_MODE": "worker", "WALLAROO_WORKER_DIR": str(folder), "WALLAROO_ARGS": json.dumps([])}
+    command = [sys.executable, "-m", "wallaroo.worker", "app.py"]
+    done = subprocess.run(command, cwd=folder, env=os.environ | settings, timeout=SECONDS, check=False)
+    assert done.returncode == 0
 
 
 def _terminate_by_another_thread(process: int) -> None:

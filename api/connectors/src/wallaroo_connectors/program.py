@@ -1,5 +1,6 @@
 """The parts that all connector programs share: client libraries, results of decoders, start and end of a program."""
 
+import _thread
 import contextlib
 import importlib
 import signal
@@ -144,7 +145,8 @@ def _run(work: Callable[[Any, Event], None], make: Callable[[], Any], config: ty
     stop = Event()
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` sets it
-            signal.signal(number, lambda *_: stop.set())
+            # Not in this thread, which may hold the event's lock at this moment, and would wait for it forever.
+            signal.signal(number, lambda *_: _thread.start_new_thread(stop.set, ()))
     try:
         connector = make()
         _check(connector, config)

@@ -102,6 +102,7 @@ def _numbers(status: Mapping[str, Any]) -> Iterator[str]:
         )
     behind = "not known yet" if lag["messages"] is None else f"{lag['messages']:,}, {lag['seconds']:,.0f} s"
     yield f"now: lag {behind}  waiting for sinks {lag['waiting_for_sinks']:,}"
+    yield from (part["outage"] for part in status["parts"] if part["outage"])
     for sink in status["sinks"]:
         if sink.get("state") == "unreachable":
             waiting = count(sink.get("pending_messages", 0), "message")

@@ -2,6 +2,7 @@
 
 import hmac
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -289,15 +290,19 @@ class Connectors:
             session.send(protocol.ack(credits, points))
 
     def status(self) -> list[dict[str, Any]]:
-        """Return the number of streams and of dropped messages for each source, for the status file."""
+        """Return the numbers of connectors, streams and dropped messages for each source, for the status file."""
+        sessions = [each for each in self._sessions.values() if each.name is not None and each.leaves_at is None]
+        connected = Counter(session.connection.source.config.port for session in sessions)
         return [
             {
                 "name": streams.config.name,
+                "port": port,
+                "connected": connected[port],
                 "streams": len(streams.points),
                 "open": len(streams.owners),
                 "duplicates": streams.duplicates,
             }
-            for streams in self._streams.values()
+            for port, streams in self._streams.items()
         ]
 
     def restart(self) -> None:

@@ -14,7 +14,7 @@ from wallaroo.worker._proto.worker_pb2 import DeadLetter, Origin
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.gateway.intake import Gathered
 from wallaroo_runtime.gateway.source_progress import POINT_HEADER, point_headers
-from wallaroo_runtime.kafka.client import silence_of
+from wallaroo_runtime.kafka.client import silence_of, without_leader
 from wallaroo_runtime.kafka.consumer import make_consumer
 from wallaroo_runtime.kafka.frame import (
     FRAME_MESSAGES,
@@ -136,6 +136,7 @@ class KafkaReader:
         frames: Frames that were read, for the event loop.
         findings: Findings that the event loop must report.
         passed: Offset at which each partition was read to its end. Aborted records and markers may precede it.
+        outage: Why Kafka gives no records of some partitions now; None if it does.
         has_caught_up: Whether each partition was read to its end once since the start. The last records may still be in
             `frames`. If the configuration has ends of partitions, the reader stops there.
         error: Exception that ended the thread.
@@ -154,7 +155,7 @@ class KafkaReader:
         self._room, self._stopping = threading.Event(), threading.Event()
         self._reached: dict[int, int] = {}  # as `passed`; records before it may not be in `frames`
         self._lost: list[str] = []
-        self._is_missing = False  # whether the last search for partitions found none
+        self._is_missing = False  # whether the last search found no partitions, or some without a leader
         self._ended: set[int] = set()
         self._ends = dict(config.ends)
         self._gone: set[int] = set()  # partitions whose next records no longer exist
@@ -245,30 +246,36 @@ class KafkaReader:
                 self._tell_outage(reason)
                 return
         numbers = self._partitions(consumer)
-        if not numbers:
-            return
-        self.outage, self._is_missing = None, False
         new = {} if self.config.chosen else {number: BEGINNING for number in numbers if number not in self._next}
         if new:
             self._next |= new
             self._assign(consumer, new)
 
     def _partitions(self, consumer: Any) -> list[int]:
-        """Return the partitions of the topic; empty if none are found. If that happens twice, report an outage."""
+        """Return the partitions of the topic; empty if none are found.
+
+        If two searches in a row find no partitions, or partitions without a leader, report an outage.
+        """
         from confluent_kafka import KafkaException
 
+        numbers: list[int] = []
         try:
             topic = consumer.list_topics(self.config.topic, LOOK_ANSWER_S).topics.get(self.config.topic)
             if topic is not None and topic.error is None:
-                return list(topic.partitions)
-            reason = f"it has no topic {self.config.topic}"
+                numbers = list(topic.partitions)
+                leaders = {number: partition.leader for number, partition in topic.partitions.items()}
+                reason = without_leader(self.config.topic, leaders, self._next if self.config.chosen else None)
+            else:
+                reason = f"it has no topic {self.config.topic}"
         except KafkaException as error:
             reason = error.args[0].str()
             self._lost.append(reason)
-        if self._is_missing:  # a topic that is new or has just lost its leader may be missing for a moment
+        if not reason:
+            self.outage = None
+        elif self._is_missing:  # a topic that is new or has just lost its leader may be missing for a moment
             self._tell_outage(reason)
-        self._is_missing = True
-        return []
+        self._is_missing = bool(reason)
+        return numbers
 
     def _take(self, messages: Sequence[Any], consumer: Any) -> None:
         """Handle messages of the client in order: make frames of records, and react to errors."""
@@ -321,7 +328,8 @@ class KafkaReader:
             self.frames.append(frame)
             self._wake()
             self._next.update((partition, point) for (_, partition), point in frame.points.items())
-            self.outage = None
+            if not self._is_missing:
+                self.outage = None
         for partition in [each for each, end in self._ends.items() if self._next.get(each, BEGINNING) >= end]:
             self._end(partition)
         self.passed.update(self._reached)

@@ -98,11 +98,12 @@ class KafkaSources:
         return [
             {
                 "name": reader.config.name,
+                "port": reader.config.port,
                 "messages": self._messages[reader.config.port],
                 "at_end": _is_at_end(reader) and self._intake.is_safe(self._taken),
-                "outage": reader.outage and reader.outage.to_json(),
+                "outage": outage and outage.to_json(),
             }
-            for reader in self._readers
+            for reader, outage in [(each, each.outage) for each in self._readers]  # its thread changes `outage`
         ]
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as NoAnswerError  # another class than the built-in one before Python 3.11
 from contextlib import contextmanager
 from functools import partial
@@ -255,6 +255,25 @@ def check_answer(brokers: Sequence[str], what: str) -> None:
     """
     if reason := silence_of(brokers):
         raise RunError.of("R672", what=what, brokers=",".join(brokers), reason=reason)
+
+
+def without_leader(topic: str, leaders: Mapping[int, int], chosen: Container[int] | None) -> str:
+    """Return in words which partitions have no leader, so that nobody can read them; empty if all have one.
+
+    Args:
+        leaders: The node that leads each partition; -1 if none does.
+        chosen: The partitions that are read; None for all.
+
+    Example:
+        >>> without_leader("orders", {0: 1, 1: -1, 2: -1}, None)
+        'partitions 1, 2 of topic orders have no leader'
+    """
+    numbers = [number for number, node in sorted(leaders.items()) if node < 0 and (chosen is None or number in chosen)]
+    if not numbers:
+        return ""
+    several = len(numbers) > 1
+    what = f"partition{'s' * several} {', '.join(map(str, numbers))} of topic {topic}"
+    return f"{what} {'have' if several else 'has'} no leader"
 
 
 def silence_of(brokers: Sequence[str]) -> str:

@@ -40,6 +40,7 @@ class Sample:
         workers: Workers on this machine: name, language, pid, restarts, memory.
         processes: The other processes of the run on this machine.
         processed: For each gateway, the offset of its journal up to which input is committed; empty if not known.
+        outages: Outages of the sources that Spark reads, by path of the source.
     """
 
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class Sample:
     workers: Sequence[Mapping[str, Any]] = ()
     processes: Sequence[Mapping[str, Any]] = ()
     processed: Sequence[int] = ()
+    outages: Mapping[str, Diagnostic] = field(default_factory=dict)
 
 
 class Board:
@@ -160,7 +162,7 @@ class Board:
             return self._number, self._text, self._document["state"] == "stopped" and self.is_ended
 
     def _make(self) -> dict[str, Any]:
-        now, sample = time.monotonic(), self._sample
+        now, sample, outages = time.monotonic(), self._sample, dict(self._outages())
         numbers = sample.numbers
         done, lag = numbers.get("messages_processed", 0), numbers.get("lag")
         if "messages_processed" in numbers:  # it counts since the checkpoint began: without it a rate would be too high
@@ -185,7 +187,7 @@ class Board:
                 "seconds": None if lag is None else self._lag.add(now, done + lag, done),
                 "waiting_for_sinks": numbers.get("waiting", 0),
             },
-            "parts": [self._part(part) for part in parts_of(self._topology)],
+            "parts": [self._part(part, outages.get(part["path"], "")) for part in parts_of(self._topology)],
             "counters": {name: counter.text for name, counter in COUNTERS.items()},
             "edges": [self._edge(*edge) for edge in edges_of(self._topology)],
             "latency_ms": self.latencies.to_json(now),
@@ -212,11 +214,24 @@ class Board:
             counters[f"in {path}"], counters[f"out {path}"] = count["messages_in"], count["messages_out"]
         return counters
 
-    def _part(self, part: dict[str, Any]) -> dict[str, Any]:
+    def _outages(self) -> Iterator[tuple[str, str]]:
+        """Yield the path of each source that can give no messages now, with the reason."""
+        paths = {port: path for path, port in self._plan.ports.items()}
+        yield from ((path, outage.message) for path, outage in self._sample.outages.items())
+        for status in self._sample.gateways:
+            for source in status.get("kafka", ()):
+                if source["outage"]:
+                    yield paths[source["port"]], source["outage"]["message"]
+            for source in status.get("connectors", ()):
+                if not source["connected"]:
+                    yield paths[source["port"]], f'source "{source["name"]}": no connector is connected now'
+
+    def _part(self, part: dict[str, Any], outage: str) -> dict[str, Any]:
         path = part["path"]
         count = self._steps.get(path, Counter())
         return {
             **part,
+            "outage": outage,
             **{name: count[name] for name in (*MESSAGES, *COUNTERS)},
             "rate_in": self._rates.of(f"in {path}"),
             "rate_out": self._rates.of(f"out {path}"),

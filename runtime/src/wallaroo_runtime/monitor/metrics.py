@@ -12,6 +12,7 @@ from wallaroo_runtime.service.histogram import Histogram
 BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000, 300_000)
 # Each entry: type of the metric, kind of its object, field of the object, help text.
 TABLES: tuple[tuple[type[Any], str, str, str], ...] = (
+    (GaugeMetricFamily, "source", "reachable", "Whether Kafka, a connector or files can give messages to a source."),
     (GaugeMetricFamily, "sink", "pending_messages", "Messages that wait for a sink."),
     (GaugeMetricFamily, "sink", "pending_bytes", "Bytes that wait for a sink."),
     (GaugeMetricFamily, "sink", "reachable", "Whether a sink's receiver is reached."),
@@ -82,9 +83,11 @@ class _Collector:
         document = self._document
         states = [{**state, "name": ",".join(state["names"])} for state in document["states"]]
         sinks = [{**sink, "reachable": sink.get("state") != "unreachable"} for sink in document["sinks"]]
-        rows = {"sink": sinks, "state": states, "worker": document["workers"], "process": document["processes"]}
+        sources = [{**part, "reachable": not part["outage"]} for part in document["parts"] if part["role"] == "source"]
+        rows = {"source": sources, "sink": sinks, "state": states}
+        rows |= {"worker": document["workers"], "process": document["processes"]}
         for kind, label, name, text in TABLES:
-            more = ("path",) if label == "sink" else ()  # the path distinguishes sinks with equal names
+            more = ("path",) if label in ("source", "sink") else ()  # the path distinguishes those with equal names
             family = kind(f"wallaroo_{label}_{name}", text, labels=("application", label, *more))
             for row in rows[label]:
                 values = (row[field] for field in ("name", *more))

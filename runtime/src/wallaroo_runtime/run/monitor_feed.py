@@ -17,6 +17,7 @@ from wallaroo_runtime.plan.plan import Plan
 from wallaroo_runtime.run.options import RunOptions
 from wallaroo_runtime.run.peers import Peers
 from wallaroo_runtime.run.snapshot import Reporter, Snapshot
+from wallaroo_runtime.run.topic_watch import TopicWatch
 from wallaroo_runtime.service.driver import announce
 from wallaroo_runtime.spark.batch_report import BatchReport, LiveReport
 from wallaroo_runtime.spark.state_store.state_query import StateQuery
@@ -47,6 +48,7 @@ class MonitorFeed:
         self._languages = {worker.name: worker.language for worker in topology.workers}
         self._peers: Peers | None = None
         self._query: Query | None = None
+        self._topics: TopicWatch | None = None
         self._looked_at = -PROCESSES_S
         self._workers: list[dict[str, Any]] = []
         self._processes: list[dict[str, Any]] = []
@@ -69,6 +71,10 @@ class MonitorFeed:
         self._query, self._states.states = query, states
         self._states.reason = "Spark runs one task at a time, and real-time mode has that one"
         self._states.fix = "start it with --master local[2] or more"
+
+    def watch(self, topics: TopicWatch) -> None:
+        """Store what knows the outages of topics that Spark reads."""
+        self._topics = topics
 
     def look(self) -> None:
         """Read the progress of the sinks, to compute latencies: the more often, the more exactly."""
@@ -97,6 +103,7 @@ class MonitorFeed:
             list(self._workers),
             list(self._processes),
             processed,
+            self._topics.outages if self._topics is not None else {},
         )
         self._board.update(snapshot.state, sample)
 

@@ -240,7 +240,7 @@ def _start(
     check()
     peers.launch(stack)
     from wallaroo_runtime.spark.failure.translate import needing_java
-    from wallaroo_runtime.spark.machine.log_watch import waiting_for_executors
+    from wallaroo_runtime.spark.machine.log_watch import waiting_for_executors, watching_master
     from wallaroo_runtime.spark.options import QueryOptions
     from wallaroo_runtime.spark.session import begin_session, open_cluster, stop_session
     from wallaroo_runtime.spark.worker_start import local_specs, start_early
@@ -292,6 +292,7 @@ def _start(
     ):
         query = mode.start(session, plan, topology, query_options, peers)
     stack.callback(query.stop)
+    stack.enter_context(watching_master(options.spark.master, logs / "spark.log", reporter.note))
     is_here = options.runs_code_here
     if feed is not None:
         has_room = mode.has_room(options.spark.master)
@@ -303,6 +304,8 @@ def _start(
     letters = "DIR_OF_THE_EGRESS" if options.remote.egress else str(checkpoint.path)
     checkpoint.record_topics(topic_ids)  # only now, because gateways had to reset their topics first
     topics = watch_topics(stack, topology, topic_ids, session if mode.reads_kafka else None)
+    if feed is not None:
+        feed.watch(topics)
     flow = Flow(peers, query, reporter.note, letters, output, topics)
     flow.check()
     return flow, query

@@ -1,4 +1,4 @@
-"""Checks from time to time whether brokers answer, and whether topics of a run were created again."""
+"""Checks from time to time whether brokers answer, topics were created again, and paths of files are gone."""
 
 import threading
 from collections import Counter
@@ -28,7 +28,11 @@ class TopicWatch:
         sources: The sources that are read.
         ids: Id of the topic at the start, by path of the source.
         ask: Returns the id of a source's topic; empty if brokers give none.
+        files: Returns a finding for each source that finds no files, by path of the source; None if none reads files.
         is_realtime: Whether the gateway reads the topics. The gateway reports outages itself.
+
+    Attributes:
+        outages: Present outages of Spark's sources, by path of the source.
     """
 
     def __init__(
@@ -36,20 +40,25 @@ class TopicWatch:
         sources: Iterable[KafkaSource],
         ids: Mapping[str, str],
         ask: Callable[[KafkaSource], str],
+        files: Callable[[], Mapping[str, Diagnostic]] | None = None,
         *,
         is_realtime: bool,
     ) -> None:
         self._ids, self._ask, self._is_realtime = dict(ids), ask, is_realtime
+        self._files, self._missing = files, dict[str, Diagnostic]()
         self._sources = [source for source in sources if self._ids.get(source.path)]
         self._error: Exception | None = None
         self._failed = Counter[str]()  # number of the last looks that failed, by path of the source
         self._findings: list[Diagnostic] = []
+        self.outages: dict[str, Diagnostic] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
 
     def start(self) -> None:
-        """Start the thread, if brokers give ids."""
-        if self._sources:
+        """Start the thread, if brokers give ids or sources read files."""
+        if self._files is not None:  # the start has reported patterns without a match
+            self.outages = self._missing = dict(self._files())
+        if self._sources or self._files is not None:
             self._thread.start()
 
     def check(self) -> None:
@@ -62,7 +71,7 @@ class TopicWatch:
             raise self._error
 
     def new_findings(self) -> list[Diagnostic]:
-        """Return a finding (R791) for each outage that was noticed since the last call."""
+        """Return a finding (R791, R801) for each outage that was noticed since the last call."""
         findings, self._findings = self._findings, []
         return findings
 
@@ -77,8 +86,15 @@ class TopicWatch:
             while not self._stopping.wait(LOOK_S):
                 for source in self._sources:
                     self._look(source)
+                if self._files is not None:
+                    self._look_at_files(self._files())
         except Exception as error:
             self._error = error
+
+    def _look_at_files(self, missing: Mapping[str, Diagnostic]) -> None:
+        self._findings += [finding for path, finding in missing.items() if path not in self._missing]
+        kept = {path: outage for path, outage in self.outages.items() if path not in self._missing}
+        self.outages, self._missing = {**kept, **missing}, dict(missing)
 
     def _look(self, source: KafkaSource) -> None:
         try:
@@ -89,9 +105,12 @@ class TopicWatch:
                 if error.diagnostics[0].kind is Kind.NO_TOPIC:
                     raise
                 brokers = ",".join(source.brokers)
-                self._findings.append(Diagnostic.of("R791", source=source.name, brokers=brokers, reason=error.reason))
+                outage = Diagnostic.of("R791", source=source.name, brokers=brokers, reason=error.reason)
+                self._findings.append(outage)
+                self.outages = {**self.outages, source.path: outage}
             return
         del self._failed[source.path]
+        self.outages = {path: outage for path, outage in self.outages.items() if path != source.path}
         before = self._ids[source.path]
         if is_other(before, now):
             fix = RESET_REALTIME if self._is_realtime else RESET
@@ -101,11 +120,15 @@ class TopicWatch:
 def watch_topics(stack: ExitStack, topology: Topology, ids: Mapping[str, str], session: Any) -> TopicWatch:
     """Watch the topics of all sources until `stack` ends; `session` is None if the gateway reads the topics."""
     ask: Callable[[KafkaSource], str] = topic_id
+    files: Callable[[], Mapping[str, Diagnostic]] | None = None
     if session is not None:
-        from wallaroo_runtime.spark.source.kafka import topic_id as topic_id_of  # late import: this imports pyspark
+        # Late imports: these import pyspark.
+        from wallaroo_runtime.spark.source.file_name import file_sources, unmatched
+        from wallaroo_runtime.spark.source.kafka import topic_id as topic_id_of
 
         ask = partial(topic_id_of, session)
-    watch = TopicWatch(topology.kafka_sources(), ids, ask, is_realtime=session is None)
+        files = partial(unmatched, session, topology) if file_sources(topology) else None
+    watch = TopicWatch(topology.kafka_sources(), ids, ask, files, is_realtime=session is None)
     stack.callback(watch.close)
     watch.start()
     return watch

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)  # signals that ask a process to end
 SIGNALLED = 128  # added to a signal's number, this is the exit code of a process that the signal has ended
-LONGEST_S = 3600.0  # seconds of the longest single wait, since system calls have a limit
+LOOK_S = 0.2  # the longest single wait: a signal that the kernel gives to another thread does not end it
 
 
 class Stop:
@@ -57,7 +57,7 @@ class Stop:
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         while not self._is_set and (left := deadline - time.monotonic()) > 0:
-            poll.poll(min(left, LONGEST_S) * 1000)
+            poll.poll(min(left, LOOK_S) * 1000)
         return self._is_set
 
 

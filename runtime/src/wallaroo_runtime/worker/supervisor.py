@@ -241,9 +241,9 @@ class Supervisor:
             case "recover":
                 left = request["generation"]
                 await self._leave(left)
+                self._note_unanswered()
                 # The number is not known if the directory of the earlier supervisor is gone.
                 await self._settled(("ready", "failed", "stopped"), left if left <= self.generation else 0)
-                self._note_unanswered()
             case "wait":
                 await self._settled(("ready", "failed", "stopped"), 0)
             case "status":
@@ -264,7 +264,8 @@ class Supervisor:
 
         The log names the process that ended last, because the task may name an earlier process with the same socket.
         """
-        ended = self.generation - (self.state["state"] == "ready")
+        runs = self.process is not None and not self.process.ended.done()
+        ended = self.generation - runs
         if ended > self.unanswered:
             self.unanswered = ended
             self.log.write(f"[supervisor: process {ended} of the worker left a call unanswered]\n".encode())

@@ -1,5 +1,6 @@
 """`python -m wallaroo.worker APP`: runs user code for the runtime, or writes the program's topology."""
 
+import _thread
 import atexit
 import os
 import signal
@@ -75,7 +76,8 @@ def serve(app: str, directory: Path) -> int:
     stopped, first = threading.Event(), threading.Lock()
 
     def stop(*_: object) -> None:
-        stopped.set()
+        # Not in this thread, which may hold the event's lock at this moment, and would wait for it forever.
+        _thread.start_new_thread(stopped.set, ())
 
     def end_with_child(process_id: int, status: int) -> None:
         # Only the first death is recorded, so that the supervisor finds the message that ended the worker.

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import NamedTuple
@@ -46,6 +47,12 @@ NO_RESOURCES = "Initial job has not accepted any resources"  # the first time af
 NO_EXECUTOR = (
     "the cluster gives no executor to this application, which waits; start a worker of the cluster, or ask for less: "
     "--conf spark.executor.memory=512m, --conf spark.executor.cores=1"
+)
+
+MASTER_LOST = "Disconnected from Spark cluster"
+NO_MASTER = (
+    "the master of the cluster is away; executors go on, but none that ends is replaced; start the master, and if it "
+    "does not recover applications (spark.deploy.recoveryMode), then stop this application and run it again"
 )
 
 
@@ -111,14 +118,28 @@ def refused_by_master(master: str, log: Path, end: Callable[[], object]) -> Iter
 @contextmanager
 def waiting_for_executors(master: str, log: Path, note: Callable[[str], None]) -> Iterator[None]:
     """During the block, notify the user once if a cluster has no room for the application."""
-    if not cluster_of(master):
+    with noting(NO_RESOURCES, log, partial(note, NO_EXECUTOR)) if cluster_of(master) else nullcontext():
         yield
-        return
+
+
+@contextmanager
+def watching_master(master: str, log: Path, note: Callable[[str], None]) -> Iterator[None]:
+    """During the block, notify the user once if the master of a standalone cluster is away, or was started again.
+
+    A master that has lost its applications gives an application no further executors, and Spark waits forever.
+    """
+    with noting(MASTER_LOST, log, partial(note, NO_MASTER)) if master.startswith("spark://") else nullcontext():
+        yield
+
+
+@contextmanager
+def noting(found: str, log: Path, note: Callable[[], None]) -> Iterator[None]:
+    """During the block, call `note` as soon as a log has the text `found`, once."""
 
     def look(text: str) -> bool:
-        if NO_RESOURCES not in text:
+        if found not in text:
             return False
-        note(NO_EXECUTOR)
+        note()
         return True
 
     with noticing(log, look):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 from urllib.parse import unquote
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from wallaroo.diagnostic.diagnostic import Diagnostic
@@ -39,20 +40,40 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
     Raises:
         RunError: R716 if a file or directory exists whose name Spark would take as a pattern.
     """
+    for source, name, path, files in _paths(session, topology):
+        if is_pattern(value_of(name)) and files.exists(path):
+            reason = "Spark reads it as a pattern, because it has one of the signs { } [ ] * ? \\"
+            fix = "rename it, or give a symbolic link whose path has none of these signs"
+            raise RunError.of("R716", USAGE, what=f'path {name} of source "{source.name}"', reason=reason, fix=fix)
+    patterns = {source.path for source, name, _, _ in _paths(session, topology) if is_pattern(value_of(name))}
+    yield from (finding for source, finding in unmatched(session, topology).items() if source in patterns)
+
+
+def unmatched(session: SparkSession, topology: Topology) -> dict[str, Diagnostic]:
+    """Return a finding (R801) for each source whose path is missing, or is a pattern without a matching file now.
+
+    A run reads on without an error when the directory of a source is removed or unmounted. If the file system does not
+    answer, nothing is returned: the query reports this.
+    """
+    try:
+        return {
+            source.path: Diagnostic.of("R801", source=source.name, path=name)
+            for source, name, path, files in _paths(session, topology)
+            if not len(files.globStatus(path) or ())
+        }
+    except (Py4JError, ConnectionError):
+        return {}
+
+
+def _paths(session: SparkSession, topology: Topology) -> Iterator[tuple[SparkSource, str, Any, Any]]:
+    """Yield each source that reads files, its option `path`, and Hadoop's objects for path and file system."""
     jvm: Any = session.sparkContext._jvm
     configuration = session.sparkContext._jsc.hadoopConfiguration()
     for source in file_sources(topology):
         name = next((value for key, value in source.options.items() if key.lower() == "path"), "")
-        if not is_pattern(pattern := value_of(name)):
-            continue
-        path = jvm.org.apache.hadoop.fs.Path(pattern)
-        files = path.getFileSystem(configuration)
-        if files.exists(path):
-            reason = "Spark reads it as a pattern, because it has one of the signs { } [ ] * ? \\"
-            fix = "rename it, or give a symbolic link whose path has none of these signs"
-            raise RunError.of("R716", USAGE, what=f'path {name} of source "{source.name}"', reason=reason, fix=fix)
-        if not len(files.globStatus(path) or ()):
-            yield Diagnostic.of("R801", source=source.name, path=name)
+        if value_of(name):
+            path = jvm.org.apache.hadoop.fs.Path(value_of(name))
+            yield source, name, path, path.getFileSystem(configuration)
 
 
 def forget_renamed(session: SparkSession, checkpoint: str) -> None:

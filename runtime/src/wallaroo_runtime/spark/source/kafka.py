@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from wallaroo.diagnostic.diagnostic import Diagnostic
 from wallaroo.message.kafka_record import PREFIX
 from wallaroo_runtime.errors import USAGE, RunError
-from wallaroo_runtime.kafka.client import CORRECT, EARLIEST, LATEST, check_answer
+from wallaroo_runtime.kafka.client import CORRECT, EARLIEST, LATEST, check_answer, without_leader
 from wallaroo_runtime.kafka.identity import IS_RESET, REPEATED, RESET, id_of, is_other, other_topic
 from wallaroo_runtime.kafka.java import java_options
 from wallaroo_runtime.kafka.offset import check_partitions, lost_records, starting_offsets
@@ -219,10 +219,11 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
     """Return the id of a source's topic; empty if the brokers give none.
 
     Raises:
-        RunError: R672 if no broker answers or Java has ended, R673 if the topic is unknown.
+        RunError: R672 if no broker answers, Java has ended, or a partition has no leader; R673 if the topic is unknown.
     """
     try:
         with KafkaAdmin(session, source) as admin:
+            admin.check_leaders(source)
             return admin.topic_id(source.topic)
     except (Py4JError, ConnectionError) as error:
         raise RunError.of(
@@ -268,6 +269,18 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
             RunError: R673 if the topic is unknown, R672 if no broker answers.
         """
         return sorted(partition.partition() for partition in self._described(topic).partitions())
+
+    def check_leaders(self, source: KafkaSource) -> None:
+        """Refuse a topic if a partition that the source reads has no leader.
+
+        Raises:
+            RunError: R672 if a partition has no leader or no broker answers, R673 if the topic is unknown.
+        """
+        partitions = self._described(source.topic).partitions()
+        leaders = {each.partition(): -1 if each.leader() is None else each.leader().id() for each in partitions}
+        chosen = None if source.partitions is None else dict(source.partitions)
+        if reason := without_leader(source.topic, leaders, chosen):
+            raise RunError.of("R672", what=place_of(source), brokers=",".join(source.brokers), reason=reason)
 
     def topic_id(self, topic: str) -> str:
         """Return the id of a topic; empty if the brokers give none.

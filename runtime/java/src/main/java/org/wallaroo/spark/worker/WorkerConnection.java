@@ -33,6 +33,7 @@ public final class WorkerConnection {
     private final SupervisorClient supervisor;
     private final Set<WorkerStream> streams = ConcurrentHashMap.newKeySet();
     private SupervisorClient.Process process;
+    private SupervisorClient.Process left; // served before; its unanswered calls are not reported to the supervisor yet
     private List<ManagedChannel> endpoints = List.of();
 
     /**
@@ -121,21 +122,24 @@ public final class WorkerConnection {
     }
 
     /**
-     * Waits until another process of the worker serves.
+     * Waits until another process of the worker serves. Another task may be connected to that process already.
      *
      * @param gone names the process that no longer serves
      */
     synchronized void recover(WorkerGone gone) {
-        if (process == null || gone.generation() != process.generation()) {
+        if (process != null && gone.generation() == process.generation()) {
+            close();
+        }
+        SupervisorClient.Process ended = left;
+        if (ended == null || gone.generation() != ended.generation()) {
             return; // another task has done so already
         }
-        SupervisorClient.Process left = process;
-        close();
-        SupervisorClient.Process following = supervisor.recover(left.generation());
+        left = null;
+        SupervisorClient.Process following = supervisor.recover(ended.generation());
         if (gone.ending() != null) {
-            String text = gone.told(settings.worker(), left.pid(), following.pid());
+            String text = gone.told(settings.worker(), ended.pid(), following.pid());
             LOG.warning(text); // in an applied application nobody calls takeEndings
-            ENDINGS.put(place() + ", process " + left.pid(), text);
+            ENDINGS.put(place() + ", process " + ended.pid(), text);
         }
     }
 
@@ -186,7 +190,7 @@ public final class WorkerConnection {
             } catch (ReplyQueue.StreamEnded error) {
                 checkBroken(error);
                 checkCount(broken, error);
-                recover(WorkerGone.ended(process.generation(), null, error));
+                supervisor.recover(process.generation());
             } catch (RuntimeException error) { // an engine may end meanwhile; the next one repeats the handshake
                 close();
                 throw error;
@@ -195,6 +199,9 @@ public final class WorkerConnection {
     }
 
     private void close() {
+        if (!endpoints.isEmpty()) {
+            left = process;
+        }
         endpoints.forEach(ManagedChannel::shutdownNow);
         endpoints = List.of();
         process = null;

@@ -46,7 +46,8 @@ public final class FakeWorker implements AutoCloseable {
     private volatile Status refusal = Status.OK;
     private volatile Map<String, Object> ending;
     private final List<String> asked = new CopyOnWriteArrayList<>(); // operations of its supervisor
-    private int generation = 1;
+    private volatile long pid = ProcessHandle.current().pid();
+    private volatile int generation = 1;
 
     public FakeWorker(Path directory, Supplier<FakeServer.Stream<Request, Reply>> process,
             Supplier<FakeServer.Stream<Request, Reply>> state) throws IOException {
@@ -90,8 +91,7 @@ public final class FakeWorker implements AutoCloseable {
                     if (asked.get(asked.size() - 1).equals("recover")) {
                         generation++;
                     }
-                    String reply = Json.object("state", "ready", "generation", generation, "pid", ProcessHandle.current().pid(),
-                            "ending", ending);
+                    String reply = Json.object("state", "ready", "generation", generation, "pid", pid, "ending", ending);
                     peer.write(ByteBuffer.wrap((reply + "\n").getBytes(StandardCharsets.UTF_8)));
                 }
             }
@@ -134,6 +134,12 @@ public final class FakeWorker implements AutoCloseable {
     /** Lets the supervisor report this end of the worker's process. */
     void haveEnded(Map<String, Object> how) {
         ending = how;
+    }
+
+    /** Lets a process of this id be the worker's process with this number. */
+    void isProcess(int number, long id) {
+        generation = number;
+        pid = id;
     }
 
     /** Returns the operations that the supervisor was asked for. */

@@ -203,6 +203,24 @@ class WorkerChannelTest {
         }
     }
 
+    /** The supervisor learns of unanswered calls, also if another task has connected to the next process before. */
+    @Test
+    void anEndIsReportedAlthoughAnotherTaskHasNoticedItFirst() throws Exception {
+        Process process = new ProcessBuilder("sleep", "1000").start();
+        try (FakeWorker worker = worker()) {
+            worker.isProcess(1, process.pid());
+            List<WorkerChannel> tasks = Stream.generate(() -> new WorkerChannel(worker.settings())).limit(3).toList();
+            assertEquals(1, tasks.get(0).connection().endpoint(0).generation());
+            process.destroyForcibly().waitFor();
+            worker.isProcess(2, ProcessHandle.current().pid());
+            assertEquals(2, tasks.get(1).connection().endpoint(0).generation());
+            WorkerGone gone = WorkerGone.ended(1, null, new IllegalStateException("lost"));
+            tasks.get(0).recover(gone);
+            tasks.get(2).recover(gone);
+            assertEquals(1, worker.asked().stream().filter("recover"::equals).count());
+        }
+    }
+
     @Test
     void workersThatNoTaskHasUsedAreStopped() throws IOException {
         try (FakeWorker worker = worker()) {
