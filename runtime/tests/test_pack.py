@@ -17,7 +17,8 @@ import pytest
 
 from wallaroo.emit.module import module_command
 from wallaroo_runtime.archive import manifest
-from wallaroo_runtime.archive.archive import file_digest, read_archive, this_platform, unpack
+from wallaroo_runtime.archive.archive import file_digest, read_archive, unpack
+from wallaroo_runtime.archive.placeholder import this_platform
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import load_application
