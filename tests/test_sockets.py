@@ -18,7 +18,6 @@ from support.strangers import QUESTIONS, REFUSED
 from wallaroo_runtime.system.java import QUICK_JAVA
 
 pytestmark = pytest.mark.jvm
-QUICK = dict.fromkeys(("SPARK_DAEMON_JAVA_OPTS", "SPARK_LAUNCHER_OPTS"), QUICK_JAVA)
 
 
 def test_master_of_the_documentation_has_no_other_sockets(tmp_path: Path) -> None:
@@ -31,8 +30,9 @@ def test_master_of_the_documentation_has_no_other_sockets(tmp_path: Path) -> Non
     host, log = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"), tmp_path / "log"
     with log.open("wb") as output:
         master = subprocess.Popen(
-            [str(SPARK_CLASS), "org.apache.spark.deploy.master.Master", *host], stdout=output, stderr=output,
-            stdin=subprocess.DEVNULL, env=os.environ | QUICK | {"SPARK_CONF_DIR": str(tmp_path)},
+            [str(SPARK_CLASS), "org.apache.spark.deploy.master.Master", *host], stdin=subprocess.DEVNULL,
+            stdout=output, stderr=output,
+            env={**os.environ, "SPARK_CONF_DIR": str(tmp_path), "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA},
         )  # fmt: skip
     try:
         wait_until(lambda: "New state: ALIVE" in log.read_text(), log.read_text)

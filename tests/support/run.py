@@ -29,7 +29,6 @@ MODES = {"microbatch": (), "realtime": ("--mode", "realtime", "--conf", "spark.w
 QUICK_SPARK = {
     "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_JAVA}' --conf spark.ui.enabled=false "
     "--conf spark.sql.codegen.factoryMode=NO_CODEGEN --conf spark.sql.codegen.wholeStage=false pyspark-shell",
-    "SPARK_LAUNCHER_OPTS": QUICK_JAVA,  # of the small Java that computes the command of Spark's
 }
 # What bounds a test that has gone wrong; a machine full of other tests is slow, and no test waits for one of these.
 START_S, WAIT_S, STOP_S = 240.0, 240.0, 120.0
