@@ -15,6 +15,7 @@ import pytest
 from support.realtime import processes_of_worker
 from support.run import CASES, MODES, Receiver, Run, framed, wait_until
 from support.state import by_letter
+from support.strangers import MARK, check_sockets
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.monitor.endpoint import status_of
 
@@ -32,7 +33,9 @@ class Words:
         self.checkpoint, self.measured = checkpoint, MEASURED[mode]
         self.draw, self.receiver = random.Random(f"{mode} {language}"), Receiver()
         self.words, self.empty, self.messages = Counter[str](), 0, 0
-        self._start = lambda: Run(APPS[language], self.receiver, checkpoint, *MODES[mode][:2])
+        self._start = lambda: Run(
+            APPS[language], self.receiver, checkpoint, *MODES[mode][:2], **{MARK: str(checkpoint)}
+        )
         self.run = self._start().ready()
 
     def send(self) -> None:
@@ -118,6 +121,10 @@ def test_rows_are_sums_of_what_was_sent(words: Words) -> None:
     for _ in range(3):
         words.send()
         words.check()
+
+
+def test_other_users_get_nothing_of_the_run(words: Words) -> None:
+    check_sockets(str(words.checkpoint))
 
 
 def test_each_message_has_a_latency_of_each_stage(words: Words) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from support.notebook import cells_of, outputs_of
 from support.page import DOCS, blocks
-from support.run import QUICK_SPARK
+from support.run import with_archive
 from support.tutorial import EXAMPLES, example_blocks
 from wallaroo_runtime.program.init import init
 
@@ -35,8 +35,8 @@ def copied(folder: Path) -> Path:
 def ran(folder: Path, *arguments: str) -> str:
     """Run a program in a folder, in UTC, to its end."""
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, env={**os.environ, **QUICK_SPARK, "TZ": "UTC"},
-        capture_output=True, text=True, timeout=600, check=False,
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=600, check=False,
+        env={**os.environ, **with_archive(folder.with_name("logs")), "TZ": "UTC"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

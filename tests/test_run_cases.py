@@ -11,10 +11,11 @@ pytestmark = pytest.mark.jvm
 
 # The word count has a file of its own: test_run_word_count.py. All cases run in memory, in each language, and all plans
 # are compared (test_memory_cases.py, test_cases.py); these show what only Spark does: ticks and generators of the
-# gateway, two workers in one task. Two sources at one state are in test_run_shared_state.py.
+# gateway, two workers in one task, which the run of test_trace.py has, too. Two sources at one state are in
+# test_run_shared_state.py.
 SHOWN = (
     pytest.param("alerts_windowed", "python", marks=pytest.mark.long),
-    ("mixed_language", "python"),
+    pytest.param("mixed_language", "python", marks=pytest.mark.long),
 )
 
 

@@ -20,6 +20,7 @@ from support.case import CASES
 from support.host import descendants
 from support.run import WAIT_S, Run, finish, framed, wait_until, wallaroo
 from support.state import STATE, by_letter, totals
+from support.strangers import check_sockets
 from support.word_bench import CASE, Bench
 from wallaroo_runtime.checkpoint.registry import running as find_running
 from wallaroo_runtime.monitor.endpoint import driver_of, monitor_of, status_of
@@ -52,6 +53,10 @@ def test_input_of_the_case(bench: Bench) -> None:
     lines = bench.receiver.lines()
     assert CASE.arranged(lines) == CASE.arranged(CASE.expected(bench.language))
     assert bench.empty == CASE.setting("dead_letters")
+
+
+def test_other_users_get_nothing_of_the_run(bench: Bench) -> None:
+    check_sockets(str(bench.checkpoint))
 
 
 def test_no_process_of_spark_is_one_of_python(bench: Bench) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from support.memory_query import MemoryLogs
 from support.run import TESTS
-from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER
+from wallaroo_runtime.archive.placeholder import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.checkpoint import Checkpoint
 from wallaroo_runtime.checkpoint.lock import HeldDirectory
 from wallaroo_runtime.checkpoint.manifest import read_manifest

@@ -72,7 +72,7 @@ def test_a_batch_within_a_stream_has_partitions_of_its_own(session: Any, steps: 
     assert sorted(found) == sorted(totals(orders[:20]) + totals(orders[20:]))
 
 
-@pytest.mark.parametrize("seed", [2, 5])
+@pytest.mark.parametrize("seed", [2, pytest.param(5, marks=pytest.mark.long)])
 def test_a_function_may_hand_states_to_the_next_micro_batch(
     session: Any, steps: Steps, tmp_path: Path, seed: int
 ) -> None:

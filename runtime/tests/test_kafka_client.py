@@ -60,6 +60,30 @@ def test_an_error_of_a_connection_is_the_reason(codes: list[int], said: str, ask
         assert str(caught.value).endswith(f"fix: {ACCESS}") == said.startswith("R727")
 
 
+ACCESS_CODES = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+CONNECTION_CODES = (*ACCESS_CODES, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+
+
+@given(st.lists(st.lists(st.sampled_from(CONNECTION_CODES), max_size=4), min_size=1, max_size=5))
+def test_a_call_is_not_repeated_if_brokers_refuse_access(connections: list[list[int]]) -> None:
+    """Each call fails after some connections have failed; the last one that has a reason of its own decides."""
+    expected, last = 0, 0
+    for codes in connections:
+        expected, last = expected + 1, next((code for code in reversed(codes) if code != CONNECTION_CODES[-1]), last)
+        if last in ACCESS_CODES:
+            break
+    with patch.object(client, "check_answer"), patch.object(client, "time") as clock:
+        cluster, admin, left = Cluster(["h:1"], {}), Mock(), list(connections)
+        clock.monotonic.side_effect = lambda: 0 if left else client.ANSWER_S + 1
+        admin.list_topics.side_effect = failing(KafkaError._TRANSPORT)
+        report = cluster.settings["error_cb"]
+        admin.poll.side_effect = lambda _: [report(KafkaError(code)) for code in (left.pop(0) if left else ())]
+        with patch.object(cluster, "admin", return_value=admin), pytest.raises(RunError):
+            cluster.metadata()
+    waits = [call.kwargs["timeout"] for call in admin.list_topics.call_args_list]
+    assert waits == [client.FIRST_S, *[client.CONNECT_S] * (expected - 1)]
+
+
 def test_brokers_that_are_not_ready_have_not_answered(asked: tuple[Cluster, Mock]) -> None:
     cluster, admin = asked
     admin.list_topics.return_value = Mock(brokers={}, topics={})

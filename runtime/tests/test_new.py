@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from support.run import QUICK_SPARK
+from support.run import with_archive
 from wallaroo_runtime.cli import main as cli
 from wallaroo_runtime.cli.new import next_command, write
 from wallaroo_runtime.errors import RunError
@@ -210,7 +210,7 @@ def test_a_project_with_a_job_passes_its_test_and_runs(
     language: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{os.environ['PATH']}")
-    for name, value in QUICK_SPARK.items():
+    for name, value in with_archive(tmp_path / "logs").items():
         monkeypatch.setenv(name, value)
     assert cli.main(["new", "--pyspark", *language, str(tmp_path / "totals")]) == 0
     (command,) = capsys.readouterr().err.partition("next:\n")[2].splitlines()

@@ -17,7 +17,8 @@ import pytest
 
 from wallaroo.emit.module import module_command
 from wallaroo_runtime.archive import manifest
-from wallaroo_runtime.archive.archive import file_digest, read_archive, this_platform, unpack
+from wallaroo_runtime.archive.archive import file_digest, read_archive, unpack
+from wallaroo_runtime.archive.placeholder import this_platform
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.application import load_application
@@ -268,13 +269,12 @@ def test_missing_archive(tmp_path: Path) -> None:
 def test_go_program_holds_static_binaries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shutil.copytree(CASES / "reverse", tmp_path / "reverse")
+    place = shutil.copytree(CASES / "reverse", tmp_path / "reverse")
     one, two = tmp_path / "one.tar.gz", tmp_path / "two.tar.gz"
     assert main(["pack", str(tmp_path / "reverse"), "-o", str(one), *ADDRESSES]) == 0
     assert main(["pack", str(tmp_path / "reverse"), f"--output={two}", *ADDRESSES]) == 0
     said = capsys.readouterr()
     assert said.out == f"{file_digest(one)}  {one}\n{file_digest(two)}  {two}\n"
-    place = tmp_path / "reverse"
     assert [line for line in said.err.splitlines() if not line.startswith("note: ")][:3] == [
         f"compiling Go in {place}",
         f"compiling Go in {place} for amd64 and arm64; --arch limits it to fewer",

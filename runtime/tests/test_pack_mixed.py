@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wallaroo_runtime.archive.archive import file_digest, read_archive, this_platform, unpack
+from wallaroo_runtime.archive.archive import file_digest, read_archive, unpack
+from wallaroo_runtime.archive.placeholder import this_platform
 from wallaroo_runtime.cli.main import main
 from wallaroo_runtime.program.application import load_application
 from wallaroo_runtime.worker.launch import environment

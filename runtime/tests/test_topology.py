@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.topology import load
 from wallaroo_runtime.topology.canonical import canonical_text, interface_hash
-from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load_document, parse
+from wallaroo_runtime.topology.load import MAX_DOCUMENT_BYTES, load, load_document, parse
 from wallaroo_runtime.topology.schema import shown_json
 
 VECTORS = Path(__file__).parents[2] / "topology-schema" / "vectors"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.topology import load
+from wallaroo_runtime.topology.load import load
 from wallaroo_runtime.topology.schema_validation import check_shape
 
 VALID = Path(__file__).parents[2] / "topology-schema" / "vectors" / "topologies" / "valid"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from support.run import QUICK_SPARK
+from support.run import with_archive
 
 # Prints a JSON array with the outputs of each piece, in the form of notebooks, after all else that is printed.
 PROGRAM = """
@@ -34,7 +34,7 @@ def outputs_of(pieces: Iterable[str], folder: Path) -> list[list[dict[str, Any]]
     """Run pieces of Python in a folder, and return the outputs of each."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM], cwd=folder, input=json.dumps(list(pieces)),
-        env={**os.environ, **QUICK_SPARK, "TZ": "UTC"},
+        env={**os.environ, **with_archive(folder.with_name("logs")), "TZ": "UTC"},
         capture_output=True, text=True, timeout=800, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

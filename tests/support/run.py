@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import select
 import signal
 import socket
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
+from wallaroo_runtime.spark.machine.settings import CLASS_PATH, start_settings
 from wallaroo_runtime.system.java import QUICK_JAVA
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -26,10 +28,22 @@ MODES = {"microbatch": (), "realtime": ("--mode", "realtime", "--conf", "spark.w
 # processor time. Without generated code, as in our runs, the notebook takes a fifth less.
 QUICK_SPARK = {
     "PYSPARK_SUBMIT_ARGS": f"--driver-java-options '{QUICK_JAVA}' --conf spark.ui.enabled=false "
-    "--conf spark.sql.codegen.factoryMode=NO_CODEGEN --conf spark.sql.codegen.wholeStage=false pyspark-shell"
+    "--conf spark.sql.codegen.factoryMode=NO_CODEGEN --conf spark.sql.codegen.wholeStage=false pyspark-shell",
 }
 # What bounds a test that has gone wrong; a machine full of other tests is slow, and no test waits for one of these.
 START_S, WAIT_S, STOP_S = 240.0, 240.0, 120.0
+
+
+def with_archive(directory: Path) -> dict[str, str]:
+    """Return QUICK_SPARK with the class archive of our runs, if there is one, and the jar that must come first then.
+
+    A session that starts so has the jar from its start; test_dataframe_session.py gives it to one that has not.
+    """
+    own = start_settings("local[2]", directory, {})
+    archive = re.search(r"-XX:SharedArchiveFile=[^\"]+", own["spark.driver.extraJavaOptions"])
+    first = f"--driver-class-path '{own[CLASS_PATH]}' " if archive else ""
+    arguments = QUICK_SPARK["PYSPARK_SUBMIT_ARGS"].replace(QUICK_JAVA, f"{QUICK_JAVA} {archive[0] if archive else ''}")
+    return {**QUICK_SPARK, "PYSPARK_SUBMIT_ARGS": first + arguments}
 
 
 def wait_until(

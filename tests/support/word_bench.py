@@ -7,6 +7,7 @@ from pathlib import Path
 
 from support.case import Case
 from support.run import Receiver, Run
+from support.strangers import MARK
 
 PUNCTUATION = " " + string.punctuation
 
@@ -28,7 +29,8 @@ class Bench:
     def start(self, *options: object, app: object = None) -> Run:
         if self.run is not None:
             self.run.close()
-        self.run = Run(app or CASE.app(self.language), self.receiver, self.checkpoint, *options)
+        mark = {MARK: str(self.checkpoint)}
+        self.run = Run(app or CASE.app(self.language), self.receiver, self.checkpoint, *options, **mark)
         return self.run.ready()
 
     def expect(self, texts: Iterable[str]) -> None:

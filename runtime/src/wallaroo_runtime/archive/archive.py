@@ -30,11 +30,10 @@ from wallaroo_runtime.archive.manifest import (
     broken,
     check_ratio,
 )
+from wallaroo_runtime.archive.placeholder import SITE, this_platform
 from wallaroo_runtime.errors import USAGE, RunError
 from wallaroo_runtime.topology.model import PROTOCOL_VERSION
 
-SITE = "site"
-ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER = "{archive}", "{platform}"
 ANY_PLATFORM = "any"
 ARCHITECTURES = ("amd64", "arm64")  # processor architectures for which archives are made
 MAX_MANIFEST_BYTES = 16 * 1024 * 1024
@@ -45,13 +44,6 @@ REFUSED_HEADERS = frozenset(
     (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGLINK, tarfile.GNUTYPE_SPARSE)
 )
 TAR_OVERHEAD_BYTES = 4096  # limit for the extra bytes of a member: its header, a header with a long name, and padding
-_MACHINES = {"x86_64": "amd64", "aarch64": "arm64"}
-
-
-def this_platform() -> str:
-    """Return the name by which archives call the platform of this machine, e.g. `linux-amd64`."""
-    machine = platform.machine()
-    return f"{platform.system().lower()}-{_MACHINES.get(machine, machine)}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import TimeoutError as NoAnswerError  # another class than the built-in one before Python 3.11
 from contextlib import contextmanager
-from functools import partial
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wallaroo.diagnostic.diagnostic import Diagnostic, did_you_mean
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from confluent_kafka import KafkaError
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
-CONNECT_S, ANSWER_S, RETRY_S = 5.0, 20.0, 0.1
+FIRST_S, CONNECT_S, ANSWER_S, RETRY_S = 1.0, 5.0, 20.0, 0.1
 EARLIEST, LATEST = -2, -1
 MOST_RECEIVED = (1 << 31) - 1  # of consumers: with librdkafka's limit, records of 100 MB would look like an outage
 ACCESS = "correct user, password, certificate or mechanism in the options, or permit the access with the broker's ACLs"
@@ -94,6 +94,7 @@ class Cluster:
             *(codes.COORDINATOR_NOT_AVAILABLE, codes.COORDINATOR_LOAD_IN_PROGRESS),
         )
         self._silent = codes._TRANSPORT, codes._ALL_BROKERS_DOWN, codes._TIMED_OUT, codes._RESOLVE
+        self._access = codes._AUTHENTICATION, codes._SSL
         self._noted: deque[KafkaError] = deque(maxlen=100)  # errors of connections
         self.what, self.name = what, ",".join(brokers)
         check_answer(brokers, what)
@@ -115,11 +116,10 @@ class Cluster:
     def refused(self, error: "KafkaError", fix: str) -> RunError:
         """Return the `RunError` for an error of Kafka: R672 if no broker answers, else R727 with the remedy `fix`."""
         codes = self.kafka.KafkaError
-        access = codes._AUTHENTICATION, codes._SSL
         is_silent = error.code() in self._silent
         if is_silent:  # a connection's error has the reason
-            error = next((each for each in self._noted if each.code() in access), next(iter(self._noted), error))
-        if error.code() in access:
+            error = next((each for each in self._noted if each.code() in self._access), next(iter(self._noted), error))
+        if error.code() in self._access:
             fix = ACCESS
         elif is_silent or error.code() in self.passing:
             return self._unanswered(error.str())
@@ -154,8 +154,17 @@ class Cluster:
         Raises:
             RunError: R672 if no broker answers; R727 if a broker refuses.
         """
-        with self.asking() as admin:  # signals wait for the end of a call
-            metadata = self.retried(partial(admin.list_topics, timeout=CONNECT_S), *self._silent)
+        patience = chain((FIRST_S,), repeat(CONNECT_S))  # the first call ends soon, since brokers may refuse access
+        with self.asking() as admin:
+
+            def answered() -> "ClusterMetadata":
+                try:
+                    return admin.list_topics(timeout=next(patience))  # signals wait for the end of a call
+                except self.kafka.KafkaException:
+                    admin.poll(0)  # notes errors of connections
+                    raise
+
+            metadata = self.retried(answered, *self._silent)
         if not metadata.brokers:  # a broker that starts or stops may answer so
             raise self._unanswered(reason="the cluster has no brokers now")
         return metadata
@@ -232,15 +241,25 @@ class Cluster:
         return any(each.topic == topic and each.offset >= 0 for each in committed)
 
     def retried(self, call: Callable[[], T], *passing: int) -> T:
-        """Return the result of a call. While it fails with one of the codes `passing`, repeat it for some time."""
+        """Return the result of a call. While it fails with one of the codes `passing`, repeat it for some time.
+
+        Do not repeat it if a broker refuses access.
+        """
         deadline = time.monotonic() + ANSWER_S
         while True:
             try:
                 return call()
             except self.kafka.KafkaException as error:
-                if error.args[0].code() not in passing or time.monotonic() > deadline:
+                is_final = error.args[0].code() not in passing or self._refuses_access()
+                if is_final or time.monotonic() > deadline:
                     raise
             time.sleep(RETRY_S)
+
+    def _refuses_access(self) -> bool:
+        """Return whether the last connection failed because of a wrong password, certificate or mechanism."""
+        down = self.kafka.KafkaError._ALL_BROKERS_DOWN  # noted after the error of each connection
+        last = next((each.code() for each in reversed(self._noted) if each.code() != down), None)
+        return last in self._access
 
 
 def check_answer(brokers: Sequence[str], what: str) -> None:

@@ -18,14 +18,11 @@ from pathlib import Path
 from wallaroo.emit.program import split_app
 from wallaroo_runtime.archive.archive import (
     ARCHITECTURES,
-    ARCHIVE_PLACEHOLDER,
     COPY_BYTES,
-    PLATFORM_PLACEHOLDER,
-    SITE,
     file_digest,
-    this_platform,
 )
 from wallaroo_runtime.archive.manifest import MANIFEST, MAX_FILE_BYTES, TOPOLOGY, ArchiveManifest, Member, check_ratio
+from wallaroo_runtime.archive.placeholder import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.program.app import App, AppKind, resolve
 from wallaroo_runtime.program.build import build

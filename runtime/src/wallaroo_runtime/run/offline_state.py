@@ -8,7 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, Archive, check_platform, read_archive
+from wallaroo_runtime.archive.archive import Archive, check_platform, read_archive
+from wallaroo_runtime.archive.placeholder import ARCHIVE_PLACEHOLDER
 from wallaroo_runtime.checkpoint.manifest import Manifest, manifest_in, read_manifest
 from wallaroo_runtime.errors import RunError
 from wallaroo_runtime.spark.machine.java import check_java

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wallaroo.emit.module import module_command
-from wallaroo_runtime.archive.archive import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
-from wallaroo_runtime.topology.model import Topology
-from wallaroo_runtime.topology.worker import Worker
+from wallaroo_runtime.archive.placeholder import ARCHIVE_PLACEHOLDER, PLATFORM_PLACEHOLDER, SITE, this_platform
+
+if TYPE_CHECKING:
+    from wallaroo_runtime.topology.model import Topology
+    from wallaroo_runtime.topology.worker import Worker
 
 CACHE_BYTES = 512 * 1024 * 1024
 PYTHON_PLACEHOLDER = "{python}"
@@ -65,7 +67,7 @@ class WorkerSpec:
     topics: str = ""
 
     @classmethod
-    def of(cls, topology: Topology, worker: Worker) -> "WorkerSpec":
+    def of(cls, topology: "Topology", worker: "Worker") -> "WorkerSpec":
         """Return the spec of a worker of a topology."""
         return cls(
             application=topology.name,
