@@ -101,6 +101,8 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
         (datetime, datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), "date value out of range"),
         (float, 10**400, "too large"),
         (list[float], [10**400], "too large"),
+        (float, 2**53 + 1, "an int that DOUBLE holds without rounding"),
+        (Annotated[float, "FLOAT"], 2**24 + 1, "an int that FLOAT holds without rounding"),
         (date, datetime(2026, 1, 1), "expected date"),
         (list[int], [1, None], 'column "x[1]" is null; declare list[int | None] to take that'),
         (list[int] | None, [1, "a"], "column \"x[1]\" has 'a' (str); expected int"),
@@ -111,6 +113,7 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
         (list[Inner], [Inner(1, 2)], 'column "x[0].b" has 2 (int)'),  # type: ignore[arg-type]
         (list[Inner], [None], 'column "x[0]" is null; declare list[Inner | None]'),
         (dict[str, int], {1: 2}, "expected str"),
+        (dict[str, int], {"é" * 25_001: 2}, 'column "x" has a key of 50,002 bytes; a key of a MAP has at most 50,000'),
         (Inner, Inner(1, 2), 'column "x.b"'),  # type: ignore[arg-type]
     ],
 )
