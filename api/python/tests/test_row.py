@@ -123,6 +123,22 @@ def test_what_a_column_cannot_hold_names_it(kind: Any, value: Any, reason: str) 
     assert reason in str(caught.value)
 
 
+class Unshown:
+    """An object that has no text."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "value", [{"x" * 10_000: None}, {"x": "y" * 10_000}, {"x": 10**5000}, {"x": Unshown()}, "x" * 999]
+)
+def test_an_error_is_short_and_names_the_column_whatever_the_value_is(value: Any) -> None:
+    with pytest.raises(ValueError, match='^column "a') as caught:
+        wallaroo.Rows({"a": dict[str, int]}).encode({"a": value})
+    assert len(str(caught.value)) < 200
+
+
 def test_rows_that_are_none_name_the_column() -> None:
     rows = wallaroo.Rows(Inner)
     for text, reason in (

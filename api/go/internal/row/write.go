@@ -73,7 +73,7 @@ func writeMap(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
 			out, err = f.item.write(f.item, append(out, ':'), value.MapIndex(key))
 		}
 		if err != nil {
-			return out, inside(fmt.Sprintf("[%q]", key), err)
+			return out, inside("["+shortQuoted(key.String())+"]", err)
 		}
 	}
 	return append(out, '}'), nil
@@ -81,10 +81,13 @@ func writeMap(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
 
 func appendText(out []byte, text string) ([]byte, error) {
 	if !utf8.ValidString(text) {
-		return out, &Error{"", "is not UTF-8: " + diagnostic.Cut(strconv.Quote(text), mostShown)}
+		return out, &Error{"", "is not UTF-8: " + shortQuoted(text)}
 	}
 	return topology.AppendString(out, text), nil
 }
+
+// shortQuoted returns a text in quotes, cut to mostShown characters, for an error.
+func shortQuoted(text string) string { return diagnostic.Cut(strconv.Quote(text), mostShown) }
 
 func writeText(_ *form, out []byte, value reflect.Value) ([]byte, error) {
 	return appendText(out, value.String())
@@ -117,7 +120,7 @@ func writeFloat(f *form, out []byte, value reflect.Value) ([]byte, error) {
 func writeDecimal(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	number := value.String()
 	if !isNumber(number) {
-		return out, &Error{"", "is " + diagnostic.Cut(strconv.Quote(number), mostShown) + "; expected a number for " + f.sql}
+		return out, &Error{"", "is " + shortQuoted(number) + "; expected a number for " + f.sql}
 	}
 	short, isExact := fits(number, f.digits, f.scale)
 	if !isExact {

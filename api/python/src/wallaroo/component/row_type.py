@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from wallaroo.component.row_error import MisfitError, NoColumnTypeError
+from wallaroo.diagnostic.diagnostic import shown
 
 INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 MOST_DIGITS = 38
@@ -137,7 +138,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
             if not isinstance(message, dict):
                 raise _wrong(message, "a dict")
             if unknown := message.keys() - columns.keys():
-                reason = f"the row has no column {sorted(map(str, unknown))[0]!r}; it has {', '.join(columns)}"
+                reason = f"the row has no column {shown(min(map(str, unknown)))}; it has {', '.join(columns)}"
                 raise MisfitError(reason)
         elif not isinstance(message, row):
             raise _wrong(message, expected)
@@ -155,7 +156,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
 def _wrong(value: Any, expected: str) -> MisfitError:
     if value is None:
         return MisfitError(f"is null; expected {expected}, or declare it Optional")
-    return MisfitError(f"has {value!r} ({type(value).__name__}); expected {expected}")
+    return MisfitError(f"has {shown(value)} ({type(value).__name__}); expected {expected}")
 
 
 def _shown(annotation: Any) -> str:
@@ -217,7 +218,7 @@ def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> Va
             convert(item)
         except ValueError as found:
             misfit = MisfitError(f"is null; declare {optional} to take that") if item is None else found
-            return MisfitError.within(f"[{key!r}]", misfit)
+            return MisfitError.within(f"[{shown(key)}]", misfit)
     return error
 
 
