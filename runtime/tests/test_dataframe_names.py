@@ -1,20 +1,24 @@
 """Names of columns are compared as the session compares them, and none is taken silently."""
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import functions as F  # noqa: F401
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.errors import AnalysisException
+from pyspark.sql import functions as F
 
 from support.dated_totals import BEGIN, rows_of
 from support.spark_topology import PLAIN_WORKER
 from wallaroo.diagnostic.diagnostic import DiagnosticError
 from wallaroo_runtime.dataframe import Steps, load
 from wallaroo_runtime.errors import RunError
-from wallaroo_runtime.spark.row import struct_of
+from wallaroo_runtime.spark.row import NO_CAST, declared_columns, struct_of
 from wallaroo_runtime.topology.canonical import interface_hash
 from wallaroo_runtime.topology.load import load_document
 
@@ -112,6 +116,50 @@ def test_the_cast_of_an_error_is_one_to_paste(session: Any, tmp_path: Any) -> No
     code = '.withColumn("a.b", F.col("`a.b`").cast("bigint"))'
     refused(lambda: steps.apply(frame), 'column "a.b" is string', f"cast it, e.g. {code}")
     assert steps.apply(eval(f"frame{code}")).collect() == [(7,)]
+
+
+def structs(fields: list[tuple[str, tuple[str, str]]]) -> tuple[str, ...]:
+    quoted = [(name.replace("`", "``"), kinds) for name, kinds in fields]
+    return tuple(f"STRUCT<{', '.join(f'`{name}`: {kinds[at]}' for name, kinds in quoted)}>" for at in range(2))
+
+
+NAMES = st.sampled_from(["a", "from", "a b", "é", "a`b", "a.b", 'say "a"', "*", "\\"])
+DECLARED = st.sampled_from([
+    "STRING", "BIGINT", "INT", "DOUBLE", "BINARY", "DATE", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "DECIMAL(10,2)", "BOOLEAN"
+])  # fmt: skip
+ACTUAL = DECLARED | st.sampled_from(["INTERVAL YEAR", "VARIANT", "VOID"])
+PAIRS = st.recursive(
+    st.tuples(ACTUAL, DECLARED),
+    lambda pairs: st.one_of(
+        st.tuples(pairs, DECLARED).map(lambda found: (found[0][0], found[1])),
+        pairs.map(lambda pair: tuple(f"ARRAY<{kind}>" for kind in pair)),
+        pairs.map(lambda pair: tuple(f"MAP<STRING, {kind}>" for kind in pair)),
+        st.lists(st.tuples(NAMES, pairs), min_size=1, max_size=3, unique_by=lambda field: field[0]).map(structs),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(suppress_health_check=list(HealthCheck), deadline=None)
+@given(name=NAMES, kinds=PAIRS, zoned=st.booleans(), ansi=st.booleans())
+def test_an_error_has_only_casts_that_spark_has(
+    session: Any, changed: Change, name: str, kinds: tuple[str, str], zoned: bool, ansi: bool
+) -> None:
+    """The remedy of a column of another type is a cast after which the column fits, or no cast if Spark has none."""
+    changed("spark.sql.timestampType", "TIMESTAMP_LTZ" if zoned else "TIMESTAMP_NTZ")
+    changed("spark.sql.ansi.enabled", str(ansi).lower())
+    quoted = "`" + name.replace("`", "``") + "`"
+    schema, kind = f"{quoted} {kinds[1]}", session.createDataFrame([], f"x {kinds[1]}").schema[0].dataType
+    frame = session.createDataFrame([], f"{quoted} {kinds[0]}")
+    try:
+        declared_columns(frame, schema, "rows")
+    except RunError as error:
+        code = re.search(r"fix: cast it, e\.g\. (.*), or declare another type", str(error))
+        if code is not None:
+            declared_columns(eval(f"frame{code[1]}"), schema, "rows")
+        elif NO_CAST not in str(error):
+            with pytest.raises(AnalysisException):
+                frame.select(F.col(quoted).cast(kind))
 
 
 def test_a_timestamp_of_a_program_has_a_zone(session: Any, changed: Change) -> None:

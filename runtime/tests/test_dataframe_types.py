@@ -260,23 +260,25 @@ WIDE = """
 import wallaroo
 
 ROW = {"_corrupt_record": str | None, "text": str, "times": int}
+WIDE = {**ROW, "counts": dict[str, int]}
 
 @wallaroo.computation("widen")
 def widen(row):
-    return {**row, "text": row["text"] * row["times"]}
+    return {**row, "text": row["text"] * row["times"], "counts": {"é" * 25_000: row["times"]}}
 
 def application_setup(args):
     rows = wallaroo.source("rows", wallaroo.DataFrameSourceConfig(ROW)).to(widen)
-    return wallaroo.build_application("Wide", rows.to_sink(wallaroo.DataFrameSinkConfig(ROW)))
+    return wallaroo.build_application("Wide", rows.to_sink(wallaroo.DataFrameSinkConfig(WIDE)))
 """
 
 
 def test_columns_that_spark_would_treat_in_its_own_way(spark: Any, tmp_path: Any) -> None:
-    """A column with the name that JSON's reader uses keeps its values, and a long text is no fault of the reader."""
+    """A column with the name that JSON's reader uses keeps its values, and long texts and keys come through."""
     (tmp_path / "wide.py").write_text(WIDE)
     given = [("a", "x", 1), (None, "y", 2), ("", "z", 30_000_000)]
     frame = spark.createDataFrame(given, "_corrupt_record STRING, text STRING, times BIGINT")
-    found = load(tmp_path / "wide.py").apply(frame).selectExpr("_corrupt_record", "length(text) AS length", "times")
+    columns = ("_corrupt_record", "length(text) AS length", "counts[repeat('é', 25000)] AS count")
+    found = load(tmp_path / "wide.py").apply(frame).selectExpr(*columns)
     assert sorted(map(tuple, found.collect()), key=lambda row: row[2]) == [
         (mark, times, times) for mark, _, times in given
     ]

@@ -61,7 +61,7 @@ func DataFrameSource[T any]() Source[T] {
 //
 // A message becomes a dead letter (C501) that names the column if Spark cannot represent a value: a DATE that is not
 // midnight UTC, a time outside the years 1 to 9999, a json.Number that is not a number or has more digits than its
-// DECIMAL, or a text that is not UTF-8.
+// DECIMAL, a text that is not UTF-8, or a map with a key of more than 50,000 bytes.
 func DataFrameSink[T any]() Sink[T] {
 	return rowSink[T]("DataFrameSink", Spark{Format: dataFrame})
 }

@@ -101,6 +101,8 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
         (datetime, datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))), "date value out of range"),
         (float, 10**400, "too large"),
         (list[float], [10**400], "too large"),
+        (float, 2**53 + 1, "an int that DOUBLE holds without rounding"),
+        (Annotated[float, "FLOAT"], 2**24 + 1, "an int that FLOAT holds without rounding"),
         (date, datetime(2026, 1, 1), "expected date"),
         (list[int], [1, None], 'column "x[1]" is null; declare list[int | None] to take that'),
         (list[int] | None, [1, "a"], "column \"x[1]\" has 'a' (str); expected int"),
@@ -111,6 +113,7 @@ def test_what_spark_has_not_is_refused(row: Any, reason: str) -> None:
         (list[Inner], [Inner(1, 2)], 'column "x[0].b" has 2 (int)'),  # type: ignore[arg-type]
         (list[Inner], [None], 'column "x[0]" is null; declare list[Inner | None]'),
         (dict[str, int], {1: 2}, "expected str"),
+        (dict[str, int], {"é" * 25_001: 2}, 'column "x" has a key of 50,002 bytes; a key of a MAP has at most 50,000'),
         (Inner, Inner(1, 2), 'column "x.b"'),  # type: ignore[arg-type]
     ],
 )
@@ -118,6 +121,22 @@ def test_what_a_column_cannot_hold_names_it(kind: Any, value: Any, reason: str) 
     with pytest.raises(ValueError, match='column "x') as caught:
         wallaroo.Rows({"x": kind}).encode({"x": value})
     assert reason in str(caught.value)
+
+
+class Unshown:
+    """An object that has no text."""
+
+    def __repr__(self) -> str:
+        raise RuntimeError
+
+
+@pytest.mark.parametrize(
+    "value", [{"x" * 10_000: None}, {"x": "y" * 10_000}, {"x": 10**5000}, {"x": Unshown()}, "x" * 999]
+)
+def test_an_error_is_short_and_names_the_column_whatever_the_value_is(value: Any) -> None:
+    with pytest.raises(ValueError, match='^column "a') as caught:
+        wallaroo.Rows({"a": dict[str, int]}).encode({"a": value})
+    assert len(str(caught.value)) < 200
 
 
 def test_rows_that_are_none_name_the_column() -> None:

@@ -64,8 +64,14 @@ func TestRowsThatAreNone(t *testing.T) {
 func TestMessagesThatAreNoRows(t *testing.T) {
 	rows := rowsOf[wide](t)
 	for want, spoil := range map[string]func(w *wide){
-		`column text is not UTF-8: "\xff"`:                                                func(w *wide) { w.Text = "\xff" },
-		`column Names[0] is not UTF-8: "\xff"`:                                            func(w *wide) { w.Names = []string{"\xff"} },
+		`column text is not UTF-8: "\xff"`:     func(w *wide) { w.Text = "\xff" },
+		`column Names[0] is not UTF-8: "\xff"`: func(w *wide) { w.Names = []string{"\xff"} },
+		`column Prices has a key of 50001 bytes; a key of a MAP has at most 50000`: func(w *wide) {
+			w.Prices = map[string]float64{strings.Repeat("k", 50_001): 1, strings.Repeat("k", 50_000): 1}
+		},
+		`column Prices["` + strings.Repeat("k", 38) + `…] is not UTF-8: "` + strings.Repeat("k", 38) + `…`: func(w *wide) {
+			w.Prices = map[string]float64{strings.Repeat("k", 1000) + "\xff": 1}
+		},
 		`column Prices["\xff"] is not UTF-8: "\xff"`:                                      func(w *wide) { w.Prices = map[string]float64{"\xff": 1} },
 		`column Decimal is ""; expected a number for DECIMAL(38,18)`:                      func(w *wide) { w.Decimal = "" },
 		`column Decimal is "1,5"; expected a number for DECIMAL(38,18)`:                   func(w *wide) { w.Decimal = "1,5" },

@@ -228,7 +228,7 @@ func readMap(f *form, r *reader, into reflect.Value) error {
 	return r.members(f, func(name []byte) error {
 		item := reflect.New(f.item.goType).Elem()
 		if err := f.item.read(f.item, r, item); err != nil {
-			return inside(fmt.Sprintf("[%q]", name), err)
+			return inside("["+shortQuoted(string(name))+"]", err)
 		}
 		into.SetMapIndex(reflect.ValueOf(string(name)).Convert(f.goType.Key()), item)
 		return nil

@@ -15,6 +15,11 @@ import (
 	"wallarooapi/internal/topology"
 )
 
+const (
+	mostKeyBytes    = 50_000 // the query ends if Spark's parser of JSON gets a longer key
+	mostNumberBytes = 1000   // the same for a number
+)
+
 func writeStruct(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
 	for i := range f.columns {
 		each := &f.columns[i]
@@ -61,11 +66,14 @@ func writeMap(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
 	keys := value.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
 	for i, key := range keys {
+		if size := len(key.String()); size > mostKeyBytes {
+			return out, &Error{"", fmt.Sprintf("has a key of %d bytes; a key of a MAP has at most %d", size, mostKeyBytes)}
+		}
 		if out, err = appendText(append(out, separator('{', i)), key.String()); err == nil {
 			out, err = f.item.write(f.item, append(out, ':'), value.MapIndex(key))
 		}
 		if err != nil {
-			return out, inside(fmt.Sprintf("[%q]", key), err)
+			return out, inside("["+shortQuoted(key.String())+"]", err)
 		}
 	}
 	return append(out, '}'), nil
@@ -73,10 +81,13 @@ func writeMap(f *form, out []byte, value reflect.Value) (_ []byte, err error) {
 
 func appendText(out []byte, text string) ([]byte, error) {
 	if !utf8.ValidString(text) {
-		return out, &Error{"", "is not UTF-8: " + diagnostic.Cut(strconv.Quote(text), mostShown)}
+		return out, &Error{"", "is not UTF-8: " + shortQuoted(text)}
 	}
 	return topology.AppendString(out, text), nil
 }
+
+// shortQuoted returns a text in quotes, cut to mostShown characters, for an error.
+func shortQuoted(text string) string { return diagnostic.Cut(strconv.Quote(text), mostShown) }
 
 func writeText(_ *form, out []byte, value reflect.Value) ([]byte, error) {
 	return appendText(out, value.String())
@@ -109,31 +120,41 @@ func writeFloat(f *form, out []byte, value reflect.Value) ([]byte, error) {
 func writeDecimal(f *form, out []byte, value reflect.Value) ([]byte, error) {
 	number := value.String()
 	if !isNumber(number) {
-		return out, &Error{"", "is " + diagnostic.Cut(strconv.Quote(number), mostShown) + "; expected a number for " + f.sql}
+		return out, &Error{"", "is " + shortQuoted(number) + "; expected a number for " + f.sql}
 	}
-	if !fits(number, f.digits, f.scale) {
+	short, isExact := fits(number, f.digits, f.scale)
+	if !isExact {
 		return out, &Error{"", "is " + diagnostic.Cut(number, mostShown) + "; expected a number that " + f.sql + " holds without rounding"}
+	}
+	if short == "0" || len(number) > mostNumberBytes {
+		number = short
 	}
 	return append(out, number...), nil
 }
 
-// fits reports whether DECIMAL(digits, scale) can represent a JSON number without rounding.
-func fits(number string, digits, scale int) bool {
-	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(strings.TrimPrefix(number, "-")), "e")
+// fits reports whether DECIMAL(digits, scale) can represent a JSON number without rounding. If so, it also returns the
+// number without needless digits: "0", or an integer with an exponent.
+func fits(number string, digits, scale int) (short string, is bool) {
+	positive, isNegative := strings.CutPrefix(number, "-")
+	mantissa, exponent, hasExponent := strings.Cut(strings.ToLower(positive), "e")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	significant := strings.TrimRight(strings.TrimLeft(whole+fraction, "0"), "0")
 	if significant == "" {
-		return true
+		return "0", true
 	}
 	last := len(strings.TrimRight(whole+fraction, "0")) - len(whole) // digits after the point, without final zeros
 	if hasExponent {
 		shift, err := strconv.Atoi(exponent)
 		if err != nil || shift > 1<<20 || shift < -(1<<20) {
-			return false
+			return "", false
 		}
 		last -= shift
 	}
-	return last <= scale && len(significant)-last <= digits-scale
+	short = significant + "e" + strconv.Itoa(-last)
+	if isNegative {
+		short = "-" + short
+	}
+	return short, last <= scale && len(significant)-last <= digits-scale
 }
 
 func writeBinary(_ *form, out []byte, value reflect.Value) ([]byte, error) {

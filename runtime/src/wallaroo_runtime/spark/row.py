@@ -1,8 +1,9 @@
 """Converts rows of DataFrames to and from JSON objects, the form in which workers receive and return rows."""
 
+import json
 import re
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -150,12 +151,37 @@ def declared_columns(rows: DataFrame, schema: str, what: str) -> list[Column]:
             reason = f'it has no column "{field.name}"; it has {", ".join(rows.columns) or "none"}'
             raise refused(what, reason, "select it under that name, or declare a row without it")
         if lack := _lack(column.dataType, field.dataType, column.name, is_exact=is_exact):
-            name, kind = column.name, field.dataType.simpleString()
-            code = f'.withColumn("{name}", F.col("{_quoted(name) if "." in name else name}").cast("{kind}"))'
-            fix = NO_CAST if FIELDS in lack else f"cast it, e.g. {code}, or declare another type"
-            raise refused(what, lack, fix)
+            raise refused(what, lack, NO_CAST if FIELDS in lack else _way_out(rows, column, field.dataType))
         columns.append(F.col(_quoted(column.name)).cast(_with_nulls(field.dataType)).alias(field.name))
     return columns
+
+
+def _way_out(rows: DataFrame, column: StructField, kind: DataType) -> str:
+    """Return the remedy for a column of another type: code with a cast to paste, if Spark has such a cast."""
+    session: Any = rows.sparkSession
+    # Not by an attempt, because PySpark logs an error of each expression that Spark refuses.
+    sql, is_ansi = session._jvm.org.apache.spark.sql, session.conf.get("spark.sql.ansi.enabled") == "true"
+    types = (sql.types.DataType.fromJson(each.json()) for each in (column.dataType, _with_nulls(kind)))
+    casts = sql.catalyst.expressions.Cast
+    if not (casts.canAnsiCast if is_ansi else casts.canCast)(*types):
+        return "give it this type before `apply`, or declare another type"
+    old = _quoted(column.name) if set(column.name) & set(".`*") else column.name
+    new, old, text = (json.dumps(part, ensure_ascii=False) for part in (column.name, old, _ddl(kind)))
+    return f"cast it, e.g. .withColumn({new}, F.col({old}).cast({text})), or declare another type"
+
+
+def _ddl(kind: DataType) -> str:
+    """Return a type in DDL that Spark parses under all settings of the session: with names in backquotes."""
+    match kind:
+        case StructType():
+            return f"struct<{', '.join(f'{_quoted(field.name)}: {_ddl(field.dataType)}' for field in kind.fields)}>"
+        case ArrayType():
+            return f"array<{_ddl(kind.elementType)}>"
+        case MapType():
+            return f"map<string, {_ddl(kind.valueType)}>"
+        case TimestampType():
+            return "timestamp_ltz"
+    return kind.simpleString()
 
 
 def place_in_order(rows: DataFrame, name: str, what: str) -> Column:

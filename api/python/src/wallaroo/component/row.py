@@ -5,11 +5,10 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
+from wallaroo.component.row_error import MisfitError, NoColumnTypeError
 from wallaroo.component.row_type import (
     SIMPLE,
     ColumnType,
-    MisfitError,
-    NoColumnTypeError,
     columns_of,
     quoted,
     row_functions,

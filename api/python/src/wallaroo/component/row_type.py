@@ -6,14 +6,18 @@ import math
 import struct
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from wallaroo.component.row_error import MisfitError, NoColumnTypeError
+from wallaroo.diagnostic.diagnostic import shown
+
 INTEGERS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 MOST_DIGITS = 38
+MOST_KEY_BYTES = 50_000  # the query ends if Spark's parser of JSON gets a longer key
 INFINITIES = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 Convert = Callable[[Any], Any]
 
@@ -38,31 +42,6 @@ class ColumnType:
     def ddl(self) -> str:
         """The type in Spark's DDL, with NOT NULL if the value must not be null."""
         return self.sql if self.nullable else f"{self.sql} NOT NULL"
-
-
-class MisfitError(ValueError):
-    """A value does not fit its column.
-
-    Attributes:
-        path: Path of the column in the row; empty if the value is not yet known to be in a column.
-        reason: Text that says what is wrong with the value.
-    """
-
-    def __init__(self, reason: str, path: str = "") -> None:
-        super().__init__(f'column "{path}" {reason}' if path else reason)
-        self.path, self.reason = path, reason
-
-    @classmethod
-    def within(cls, name: str, error: Exception) -> "MisfitError":
-        """Return the error for the column that contains the wrong value: with the column's name before the path."""
-        if isinstance(error, cls):
-            dot = "." if error.path and error.path[0] != "[" else ""
-            return cls(error.reason, f"{name}{dot}{error.path}")
-        return cls(str(error), name)
-
-
-class NoColumnTypeError(TypeError):
-    """An annotation has no type in Spark. The text has the reason, and the types that can be used."""
 
 
 def type_of(annotation: Any) -> ColumnType:
@@ -90,9 +69,11 @@ def type_of(annotation: Any) -> ColumnType:
         raise NoColumnTypeError(reason)
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin is list and len(inner) == 1:
-        return _collection("ARRAY<", (list, tuple), _listed, type_of(inner[0]), f"list[{_shown(inner[0])} | None]")
+        optional = f"list[{_shown(inner[0])} | None]"
+        return _collection("ARRAY<", (list, tuple), (_listed, _listed), type_of(inner[0]), optional)
     if origin is dict and len(inner) == 2 and inner[0] is str:
-        return _collection("MAP<STRING, ", (dict,), _mapped, type_of(inner[1]), f"dict[str, {_shown(inner[1])} | None]")
+        optional = f"dict[str, {_shown(inner[1])} | None]"
+        return _collection("MAP<STRING, ", (dict,), (_mapped, _written_map), type_of(inner[1]), optional)
     if (columns := columns_of(annotation)) is not None:
         return _struct(annotation, columns)
     reason = f"{_shown(annotation)} is no type of a column"
@@ -157,7 +138,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
             if not isinstance(message, dict):
                 raise _wrong(message, "a dict")
             if unknown := message.keys() - columns.keys():
-                reason = f"the row has no column {sorted(map(str, unknown))[0]!r}; it has {', '.join(columns)}"
+                reason = f"the row has no column {shown(min(map(str, unknown)))}; it has {', '.join(columns)}"
                 raise MisfitError(reason)
         elif not isinstance(message, row):
             raise _wrong(message, expected)
@@ -175,7 +156,7 @@ def row_functions(row: Any, columns: Mapping[str, ColumnType]) -> tuple[Convert,
 def _wrong(value: Any, expected: str) -> MisfitError:
     if value is None:
         return MisfitError(f"is null; expected {expected}, or declare it Optional")
-    return MisfitError(f"has {value!r} ({type(value).__name__}); expected {expected}")
+    return MisfitError(f"has {shown(value)} ({type(value).__name__}); expected {expected}")
 
 
 def _shown(annotation: Any) -> str:
@@ -187,11 +168,19 @@ def _nullable(convert: Convert) -> Convert:
 
 
 def _collection(
-    sql: str, kinds: tuple[type, ...], made: Callable[[Convert, Any], Any], item: ColumnType, optional: str
+    sql: str, kinds: tuple[type, ...], made: Sequence[Callable[[Convert, Any], Any]], item: ColumnType, optional: str
 ) -> ColumnType:
-    """Return the type of a list or dict. If an item is None, the error recommends `optional`, a suitable annotation."""
+    """Return the type of a list or dict.
 
-    def each(convert: Convert) -> Convert:
+    Args:
+        sql: Begin of the type in Spark's DDL.
+        kinds: Types of Python that values may have.
+        made: Two functions that convert all items of a value, for reading and for writing.
+        item: Type of the items.
+        optional: Annotation that the error recommends if an item is None.
+    """
+
+    def each(convert: Convert, made: Callable[[Convert, Any], Any]) -> Convert:
         def converted(value: Any) -> Any:
             if not isinstance(value, kinds):
                 raise _wrong(value, f"a {kinds[0].__name__}")
@@ -202,7 +191,7 @@ def _collection(
 
         return converted
 
-    return ColumnType(f"{sql}{item.sql}>", each(item.read), each(item.write))
+    return ColumnType(f"{sql}{item.sql}>", each(item.read, made[0]), each(item.write, made[1]))
 
 
 def _listed(convert: Convert, items: Any) -> list[Any]:
@@ -213,6 +202,15 @@ def _mapped(convert: Convert, items: Any) -> dict[str, Any]:
     return {_text(key): convert(item) for key, item in items.items()}
 
 
+def _written_map(convert: Convert, items: Any) -> dict[str, Any]:
+    written = _mapped(convert, items)
+    for key in written:
+        if 4 * len(key) > MOST_KEY_BYTES and (size := len(key.encode())) > MOST_KEY_BYTES:
+            reason = f"has a key of {size:,} bytes; a key of a MAP has at most {MOST_KEY_BYTES:,}"
+            raise MisfitError(reason)
+    return written
+
+
 def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> ValueError:
     """Return the error of the first item of a list or dict that does not fit; `error` if all items fit."""
     for key, item in items.items() if isinstance(items, dict) else enumerate(items):
@@ -220,7 +218,7 @@ def _first(error: ValueError, convert: Convert, items: Any, optional: str) -> Va
             convert(item)
         except ValueError as found:
             misfit = MisfitError(f"is null; declare {optional} to take that") if item is None else found
-            return MisfitError.within(f"[{key!r}]", misfit)
+            return MisfitError.within(f"[{shown(key)}]", misfit)
     return error
 
 
@@ -287,11 +285,14 @@ def _floats(sql: str) -> tuple[Convert, Convert]:
             raise _wrong(value, "float")
         if not math.isfinite(value):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+        held = float(value)
         if sql == "FLOAT":
             try:
-                struct.pack("<f", value)
+                (held,) = struct.unpack("<f", struct.pack("<f", value))
             except OverflowError:
                 raise _wrong(value, "float of FLOAT, 32 bits") from None
+        if type(value) is int and held != value:
+            raise _wrong(value, f"float, or an int that {sql} holds without rounding")
         return float(value)
 
     return read, write
