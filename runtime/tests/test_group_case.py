@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from support.run import CASES, WALLAROO
@@ -130,6 +130,7 @@ def ran(app: Path, text: str, *options: str) -> "subprocess.CompletedProcess[str
 @pytest.mark.slow
 @settings(max_examples=2, deadline=None)
 @given(STEPS)
+@example([[("Ann", "a")], 2])  # the first that is drawn may be empty
 def test_a_run_in_memory_takes_records_and_shows_what_is_written(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
 ) -> None:
