@@ -108,7 +108,9 @@ def after(run: Run, count: Callable[[], int], edit: Callable[[], None]) -> None:
 @settings(max_examples=1, deadline=None)
 @example(edits=["failing", "broken in worker", "for Kafka", "label"], keys=list("abcabc"))
 @given(
-    edits=st.lists(st.sampled_from(EDITS), min_size=3, max_size=6), keys=st.lists(st.sampled_from("abc"), min_size=6)
+    # Not Hypothesis' first example, which has one edit three times.
+    edits=st.lists(st.sampled_from(EDITS), min_size=3, max_size=6).filter(lambda edits: len(set(edits)) > 1),
+    keys=st.lists(st.sampled_from("abc"), min_size=6),
 )
 def test_each_message_meets_the_program_as_it_was_last_saved(
     tmp_path_factory: pytest.TempPathFactory, edits: list[str], keys: list[str]

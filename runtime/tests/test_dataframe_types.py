@@ -181,15 +181,20 @@ def shown(value: Any) -> Any:
     return bytes(value) if isinstance(value, bytearray) else value
 
 
+def differ(rows: list[tuple[Any, ...]]) -> bool:
+    """Return whether some rows differ. In Hypothesis' first example all are as simple as can be, and so equal."""
+    return any(row != rows[0] for row in rows)
+
+
 @settings(max_examples=1, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None)
-@given(rows=st.lists(ROW, min_size=100, max_size=100))
+@given(drawn=st.lists(ROW, min_size=10, max_size=20).filter(differ))  # Hypothesis gives up lists that are much longer
 def test_rows_through_both_languages_are_equal_in_a_batch_and_a_stream(
-    spark: Any, both: dict[str, Steps], rows: list[tuple[Any, ...]]
+    spark: Any, both: dict[str, Steps], drawn: list[tuple[Any, ...]]
 ) -> None:
     def through(frame: Any) -> Any:
         return both["go"].apply(both["python"].apply(frame))
 
-    given = [(number, *row[1:]) for number, row in enumerate(rows)]
+    given = [(number, *drawn[number % len(drawn)][1:]) for number in range(100)]
     frame = spark.createDataFrame(given, SCHEMA)
     with TemporaryDirectory() as folder:
         writer = Writer([1])  # the second micro-batch is tried twice
@@ -222,10 +227,10 @@ EDGES = [
 ]
 
 
-@settings(max_examples=2, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@settings(max_examples=1, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(
     chosen=st.fixed_dictionaries({name: st.sampled_from(values) for name, values in CHOICES.items()}),
-    rows=st.lists(ROW, min_size=30, max_size=60),
+    rows=st.lists(ROW, min_size=30, max_size=60).filter(differ),
 )
 def test_drawn_rows_come_back_as_they_were_whatever_the_settings_of_the_session(
     spark: Any, changed: Callable[[str, str], None], steps: Steps, chosen: dict[str, str], rows: list[tuple[Any, ...]]

@@ -128,9 +128,10 @@ def ran(app: Path, text: str, *options: str) -> "subprocess.CompletedProcess[str
 
 
 @pytest.mark.slow
-@settings(max_examples=2, deadline=None)
-@given(STEPS)
-@example([[("Ann", "a")], 2])  # the first that is drawn may be empty
+@settings(max_examples=1, deadline=None)
+@given(STEPS.filter(lambda steps: len(steps) > 1))  # Hypothesis' first example is as simple as can be
+@example([])
+@example([[("Ann", "a")], 2])
 def test_a_run_in_memory_takes_records_and_shows_what_is_written(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
 ) -> None:
