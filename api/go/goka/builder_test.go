@@ -31,6 +31,21 @@ func drawnConfig(random *rand.Rand) *sarama.Config {
 	return config
 }
 
+// drawnBuilder returns a configuration with the options by which a processor gets it: a drawn one with the builder of it,
+// or the global one with the default builder or without a builder.
+func drawnBuilder[B any](
+	random *rand.Rand, global *sarama.Config, with func(B) ProcessorOption, build func(*sarama.Config) B, standard B,
+) (*sarama.Config, []ProcessorOption) {
+	switch random.IntN(3) {
+	case 0:
+		config := drawnConfig(random)
+		return config, []ProcessorOption{with(build(config))}
+	case 1:
+		return global, []ProcessorOption{with(standard)}
+	}
+	return global, nil
+}
+
 // described is a source or sink in the topology of a group.
 type described struct {
 	Kind, Start string
@@ -58,23 +73,10 @@ func TestConfigurationsOfBuildersApply(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		global := drawnConfig(random)
 		ReplaceGlobalConfig(global)
-		reads, writes, options := global, global, []ProcessorOption{}
 		var said bytes.Buffer
-		switch random.IntN(3) {
-		case 0:
-			reads = drawnConfig(random)
-			options = append(options, WithConsumerGroupBuilder(ConsumerGroupBuilderWithConfig(reads)))
-		case 1:
-			options = append(options, WithConsumerGroupBuilder(DefaultConsumerGroupBuilder))
-		}
-		switch random.IntN(3) {
-		case 0:
-			writes = drawnConfig(random)
-			options = append(options, WithProducerBuilder(ProducerBuilderWithConfig(writes)))
-		case 1:
-			options = append(options, WithProducerBuilder(DefaultProducerBuilder))
-		}
-		made := onTester(t, tester.New(t), counted(Join("users", new(codec.Int64))), append(options, WithLogger(log.New(&said, "", 0)))...)
+		reads, reader := drawnBuilder(random, global, WithConsumerGroupBuilder, ConsumerGroupBuilderWithConfig, DefaultConsumerGroupBuilder)
+		writes, writer := drawnBuilder(random, global, WithProducerBuilder, ProducerBuilderWithConfig, DefaultProducerBuilder)
+		made := onTester(t, tester.New(t), counted(Join("users", new(codec.Int64))), append(append(reader, writer...), WithLogger(log.New(&said, "", 0)))...)
 		sources, sinks := partsOf(t, made)
 		for _, source := range sources {
 			begins := map[bool]string{true: "start", false: "end"}[source.Table || reads.Consumer.Offsets.Initial == sarama.OffsetOldest]
