@@ -30,9 +30,6 @@ class TopicWatch:
         ask: Returns the id of a source's topic; empty if brokers give none.
         files: Returns a finding for each source that finds no files, by path of the source; None if none reads files.
         is_realtime: Whether the gateway reads the topics. The gateway reports outages itself.
-
-    Attributes:
-        outages: Present outages of Spark's sources, by path of the source.
     """
 
     def __init__(
@@ -45,19 +42,19 @@ class TopicWatch:
         is_realtime: bool,
     ) -> None:
         self._ids, self._ask, self._is_realtime = dict(ids), ask, is_realtime
-        self._files, self._missing = files, dict[str, Diagnostic]()
+        self._files = files
+        self._silent, self._missing = dict[str, Diagnostic](), dict[str, Diagnostic]()  # outages, by path of the source
         self._sources = [source for source in sources if self._ids.get(source.path)]
         self._error: Exception | None = None
         self._failed = Counter[str]()  # number of the last looks that failed, by path of the source
         self._findings: list[Diagnostic] = []
-        self.outages: dict[str, Diagnostic] = {}
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="topics", daemon=True)
 
     def start(self) -> None:
         """Start the thread, if brokers give ids or sources read files."""
         if self._files is not None:  # the start has reported patterns without a match
-            self.outages = self._missing = dict(self._files())
+            self._missing = dict(self._files())
         if self._sources or self._files is not None:
             self._thread.start()
 
@@ -69,6 +66,11 @@ class TopicWatch:
         """
         if self._error is not None:
             raise self._error
+
+    @property
+    def outages(self) -> dict[str, Diagnostic]:
+        """The present outages of Spark's sources, by path of the source."""
+        return {**self._silent, **self._missing}
 
     def new_findings(self) -> list[Diagnostic]:
         """Return a finding (R791, R801) for each outage that was noticed since the last call."""
@@ -93,8 +95,7 @@ class TopicWatch:
 
     def _look_at_files(self, missing: Mapping[str, Diagnostic]) -> None:
         self._findings += [finding for path, finding in missing.items() if path not in self._missing]
-        kept = {path: outage for path, outage in self.outages.items() if path not in self._missing}
-        self.outages, self._missing = {**kept, **missing}, dict(missing)
+        self._missing = dict(missing)
 
     def _look(self, source: KafkaSource) -> None:
         try:
@@ -107,10 +108,10 @@ class TopicWatch:
                 brokers = ",".join(source.brokers)
                 outage = Diagnostic.of("R791", source=source.name, brokers=brokers, reason=error.reason)
                 self._findings.append(outage)
-                self.outages = {**self.outages, source.path: outage}
+                self._silent[source.path] = outage
             return
         del self._failed[source.path]
-        self.outages = {path: outage for path, outage in self.outages.items() if path != source.path}
+        self._silent.pop(source.path, None)
         before = self._ids[source.path]
         if is_other(before, now):
             fix = RESET_REALTIME if self._is_realtime else RESET

@@ -41,12 +41,14 @@ def check_names(session: SparkSession, topology: Topology) -> Iterator[Diagnosti
         RunError: R716 if a file or directory exists whose name Spark would take as a pattern.
     """
     for source, name, path, files in _paths(session, topology):
-        if is_pattern(value_of(name)) and files.exists(path):
+        if not is_pattern(value_of(name)):
+            continue
+        if files.exists(path):
             reason = "Spark reads it as a pattern, because it has one of the signs { } [ ] * ? \\"
             fix = "rename it, or give a symbolic link whose path has none of these signs"
             raise RunError.of("R716", USAGE, what=f'path {name} of source "{source.name}"', reason=reason, fix=fix)
-    patterns = {source.path for source, name, _, _ in _paths(session, topology) if is_pattern(value_of(name))}
-    yield from (finding for source, finding in unmatched(session, topology).items() if source in patterns)
+        if not len(files.globStatus(path) or ()):
+            yield Diagnostic.of("R801", source=source.name, path=name)
 
 
 def unmatched(session: SparkSession, topology: Topology) -> dict[str, Diagnostic]:

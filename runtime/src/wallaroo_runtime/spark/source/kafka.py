@@ -223,8 +223,7 @@ def topic_id(session: SparkSession, source: KafkaSource) -> str:
     """
     try:
         with KafkaAdmin(session, source) as admin:
-            admin.check_leaders(source)
-            return admin.topic_id(source.topic)
+            return admin.topic_id_with_leaders(source)
     except (Py4JError, ConnectionError) as error:
         raise RunError.of(
             "R672", what=place_of(source), brokers=",".join(source.brokers), reason="Java has ended"
@@ -270,17 +269,19 @@ class KafkaAdmin(AbstractContextManager["KafkaAdmin"]):
         """
         return sorted(partition.partition() for partition in self._described(topic).partitions())
 
-    def check_leaders(self, source: KafkaSource) -> None:
-        """Refuse a topic if a partition that the source reads has no leader.
+    def topic_id_with_leaders(self, source: KafkaSource) -> str:
+        """Return the id of a source's topic, as `topic_id` does, if each partition that the source reads has a leader.
 
         Raises:
             RunError: R672 if a partition has no leader or no broker answers, R673 if the topic is unknown.
         """
-        partitions = self._described(source.topic).partitions()
-        leaders = {each.partition(): -1 if each.leader() is None else each.leader().id() for each in partitions}
+        described = self._described(source.topic)
+        nodes = {each.partition(): each.leader() for each in described.partitions()}
+        leaders = {number: -1 if node is None else node.id() for number, node in nodes.items()}
         chosen = None if source.partitions is None else dict(source.partitions)
         if reason := without_leader(source.topic, leaders, chosen):
             raise RunError.of("R672", what=place_of(source), brokers=",".join(source.brokers), reason=reason)
+        return id_of(str(described.topicId().toString()))
 
     def topic_id(self, topic: str) -> str:
         """Return the id of a topic; empty if the brokers give none.
