@@ -37,6 +37,7 @@ def orders(spark, broker, registry):
     latest = ask(f"{registry}/subjects/orders-value/versions/latest")
     value = f"IF(left(value, 5) = {prefix(latest['id'])}, substr(value, 6), raise_error('another schema'))"
     records = spark.readStream.format("kafka").option("kafka.bootstrap.servers", broker)
+    records = records.option("kafka.max.poll.records", 100000).option("kafka.fetch.max.wait.ms", 5)
     records = records.option("subscribe", "orders").option("startingOffsets", "earliest").load()
     records.select(from_avro(expr(value), latest["schema"]).alias("row")).createOrReplaceTempView("records")
     return spark.sql(BEFORE)
