@@ -1,6 +1,7 @@
 """A standalone cluster, each part a host of its own: some are killed, it grows and shrinks; the output stays exact."""
 
 import os
+import random
 import sys
 import threading
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from support.run import TESTS, Receiver, Run, framed
 from support.standalone import Deployment, kill, read_nothing_from_files
 
 pytestmark = [pytest.mark.jvm, pytest.mark.cluster]
-MESSAGES, PORTIONS = 100_000, 50
+MESSAGES, PORTIONS, KILLS = 100_000, 50, 3
 LONG_S = 600.0
 
 
@@ -76,7 +77,13 @@ def test_executor_and_worker_killed_worker_added(
         stream.send(5)
         received(0.55)
         run.wait_while_alive(lambda: bool(added.executors()), lambda: "an executor on the new worker")
+        (only,) = cluster.alive(1)
         stream.send(PORTIONS)
+        for part in sorted(random.uniform(0.56, 0.95) for _ in range(KILLS)):
+            print(f"the only executor is killed after {part:.3f} of the output")
+            received(part)
+            run.wait_while_alive(lambda: bool(only.executors()), lambda: "an executor")
+            kill(only.executors()[0])
         received(1.0)
         assert not set(before) & set(cluster.executors())
         run.wait_for("messages_processed", MESSAGES)
