@@ -224,7 +224,7 @@ def test_a_change_that_needs_a_drain_and_a_step_that_stops_the_query(
     changing.journal(texts[:100])
     refused = changing.run("short")
     assert refused.returncode == 1
-    assert re.search(r"R790 .+ checkpoint \S+: 100 messages .*the journal", refused.stderr)
+    assert re.search(r"R790 .+ checkpoint \S+: the journal has 100 unprocessed messages", refused.stderr)
     assert 'framing of source "Count" (0/sources/0) was u32be and is u16be' in refused.stderr
     assert 'sink "Count-2" (0/sinks/1) is gone' in refused.stderr
     succeeded(changing.run("two"))
