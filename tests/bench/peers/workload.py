@@ -44,7 +44,7 @@ WORKLOADS = {
     "w1": Workload(WORDS, _amounts(250_000, 100_000, 2_000), 20_000),
     "w2": Workload(KEYED, _amounts(20, 10, 5), 100_000, commit_ms=100),
     "w3": Workload(KEYED, _amounts(2_000_000, 400_000, 10_000), 300_000),
-    "w4": Workload(JSON, _amounts(1_000_000, 200_000, 5_000), 300_000),
+    "w4": Workload(JSON, _amounts(2_000_000, 200_000, 5_000), 300_000),
     "start": Workload(WORDS, _amounts(1, 1, 1), 20_000),
     "w5": Workload(WORDS, _amounts(10_000, 7_000, 3_000), 20_000),
 }
